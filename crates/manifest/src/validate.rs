@@ -12,7 +12,6 @@
 //!
 //! [`RefusedBy::DsPlan`]: super::RefusedBy::DsPlan
 
-mod affinity;
 mod amount;
 mod annotations;
 mod at;
@@ -34,16 +33,14 @@ mod projections;
 mod resource_claims;
 mod resources;
 mod rules;
+mod scheduling;
 mod security_context;
 mod selector;
-mod spread;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod tolerations;
 mod volumes;
 mod warnings;
-mod windows;
 
 use std::collections::BTreeSet;
 

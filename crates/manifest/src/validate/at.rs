@@ -44,6 +44,15 @@ impl<'a> At<'a> {
         path.split('.').fold(self.clone(), |at, name| at.get(name))
     }
 
+    /// The fields at a path such as `hostAliases[*].hostnames[*]`, where `[*]` is each item of a
+    /// list.
+    pub(super) fn each(&self, path: &str) -> Vec<Self> {
+        path.split('.').fold(vec![self.clone()], |all, step| match step.strip_suffix("[*]") {
+            None => all.iter().map(|at| at.get(step)).collect(),
+            Some(list) => all.iter().flat_map(|at| at.get(list).items()).collect(),
+        })
+    }
+
     /// The field `name` if it is present: a non-nil pointer upstream.
     pub(super) fn find(&self, name: &str) -> Option<Self> {
         Some(self.get(name)).filter(Self::is_set)
@@ -56,18 +65,9 @@ impl<'a> At<'a> {
 
     /// The items of a list.
     pub(super) fn items(&self) -> impl ExactSizeIterator<Item = Self> + use<'a> {
-        let items = self.value.as_array().map_or(&[][..], Vec::as_slice);
         let list = self.clone();
-        items
-            .iter()
-            .enumerate()
-            .map(move |(i, item)| list.child(format!("{}[{i}]", list.path), item))
-    }
-
-    /// The items of a list, each reported without its index.
-    pub(super) fn items_without_index(&self) -> impl Iterator<Item = Self> + use<'a> {
-        let path = self.path.clone();
-        self.items().map(move |item| item.reported_at(path.clone()))
+        let items = self.value.as_array().map_or(&[][..], Vec::as_slice).iter().enumerate();
+        items.map(move |(i, item)| list.child(format!("{}[{i}]", list.path), item))
     }
 
     /// The entries of a map, each at `path[key]`.
@@ -139,14 +139,15 @@ impl<'a> At<'a> {
         self.value.as_bool().unwrap_or_default()
     }
 
-    /// `true` for an empty or absent text, list or map.
+    /// `true` for an absent value, `false`, 0, and an empty string, list or map.
     pub(super) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
+            Value::Bool(value) => !value,
+            Value::Number(number) => number.as_i64() == Some(0),
             Value::String(text) => text.is_empty(),
             Value::Array(items) => items.is_empty(),
             Value::Object(map) => map.is_empty(),
-            Value::Bool(_) | Value::Number(_) => false,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::at::At;
 use super::formats::{dns_label, dns_subdomain};
-use super::rules::Rule::{Check, FollowsIfSet, OneOf, OneOfIfSet, Required};
+use super::rules::Rule::{Check, FollowsIfSet, OneOf, OneOfIfSet, Required, RequiredBecause};
 use super::{amount, metadata, selector};
 
 const ACCESS_MODES: &[&str] =
@@ -50,9 +50,8 @@ fn check_metadata(meta: &At<'_>) {
 }
 
 fn check_spec(spec: &At<'_>) {
-    let modes = spec.get("accessModes");
-    modes.required_if(modes.is_empty(), "at least 1 access mode is required");
     spec.check_fields(&[
+        ("accessModes", RequiredBecause("at least 1 access mode is required")),
         ("selector", Check(selector::check)),
         ("accessModes", Check(check_access_modes)),
     ]);
@@ -67,7 +66,9 @@ fn check_spec(spec: &At<'_>) {
 
 /// Validates `accessModes`; errors are reported without an index.
 fn check_access_modes(modes: &At<'_>) {
-    modes.items_without_index().for_each(|mode| mode.check(OneOf(ACCESS_MODES)));
+    for mode in modes.items() {
+        mode.reported_at(modes.path()).check(OneOf(ACCESS_MODES));
+    }
     let all = modes.texts();
     let is_other = |mode: &&str| *mode != "ReadWriteOncePod" && ACCESS_MODES.contains(mode);
     let is_mixed = all.contains(&"ReadWriteOncePod") && all.iter().any(is_other);

@@ -8,7 +8,7 @@ use super::at::At;
 use super::context::{ContainerContext, PULL_POLICIES};
 use super::formats::dns_label;
 use super::rules::Rule::{
-    Check, Fields, Forbidden, OneOf, OneOfIfSet, Required, RequiredFollows, RequiredOneOf,
+    Check, Empty, Fields, Forbidden, OneOf, OneOfIfSet, Required, RequiredFollows, RequiredOneOf,
 };
 use super::rules::Rules;
 use super::{env, mounts, ports, probes, resources, security_context};
@@ -21,6 +21,25 @@ const EXIT_CODES: Rules = &[
     ("operator", OneOf(&["In", "NotIn"])),
     ("values", Check(|values| values.too_many_if_over(MAX_EXIT_CODES))),
 ];
+
+const NOT_EPHEMERAL: &str = "cannot be set for an Ephemeral Container";
+
+/// Fields that an ephemeral container may not have.
+const ONLY_FOR_DEBUGGING: Rules = &[
+    ("ports", Empty(NOT_EPHEMERAL)),
+    ("resources", Empty(NOT_EPHEMERAL)),
+    ("resizePolicy", Empty(NOT_EPHEMERAL)),
+    ("restartPolicy", Forbidden(NOT_EPHEMERAL)),
+    ("restartPolicyRules", Forbidden(NOT_EPHEMERAL)),
+    ("livenessProbe", Forbidden(NOT_EPHEMERAL)),
+    ("readinessProbe", Forbidden(NOT_EPHEMERAL)),
+    ("startupProbe", Forbidden(NOT_EPHEMERAL)),
+    ("lifecycle", Forbidden(NOT_EPHEMERAL)),
+    ("volumeMounts[*]", Fields(MOUNT_FOR_DEBUGGING)),
+];
+
+const MOUNT_FOR_DEBUGGING: Rules =
+    &[("subPath", Empty(NOT_EPHEMERAL)), ("subPathExpr", Empty(NOT_EPHEMERAL))];
 
 /// Validates `containers`, `initContainers` and `ephemeralContainers`, in this order.
 pub(super) fn check(pod: &At<'_>, context: &ContainerContext<'_>) {
@@ -72,12 +91,14 @@ fn check_init(pod: &At<'_>, context: &ContainerContext<'_>) {
 
 /// Rejects fields that are valid only for containers that keep running, such as probes.
 fn check_runs_once(container: &At<'_>) {
-    for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
-        let why = "may not be set for init containers without restartPolicy=Always";
-        container.get(field).check(Forbidden(why));
-    }
-    for policy in container.get("resizePolicy").items() {
-        let restart = policy.get("restartPolicy");
+    let why = "may not be set for init containers without restartPolicy=Always";
+    container.check_fields(&[
+        ("lifecycle", Forbidden(why)),
+        ("livenessProbe", Forbidden(why)),
+        ("readinessProbe", Forbidden(why)),
+        ("startupProbe", Forbidden(why)),
+    ]);
+    for restart in container.each("resizePolicy[*].restartPolicy") {
         let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
         restart.invalid_json_if(restart.text() == "RestartContainer", why);
     }
@@ -98,30 +119,7 @@ fn check_ephemeral(pod: &At<'_>, context: &ContainerContext<'_>) {
         if !target.is_empty() && !others.contains(target.text()) {
             target.not_found();
         }
-        check_only_for_debugging(&container);
-    }
-}
-
-fn check_only_for_debugging(container: &At<'_>) {
-    let why = "cannot be set for an Ephemeral Container";
-    for field in ["ports", "resources", "resizePolicy"] {
-        let field = container.get(field);
-        field.forbidden_if(!field.is_empty(), why);
-    }
-    for field in [
-        "restartPolicy",
-        "restartPolicyRules",
-        "livenessProbe",
-        "readinessProbe",
-        "startupProbe",
-        "lifecycle",
-    ] {
-        container.get(field).check(Forbidden(why));
-    }
-    for mount in container.get("volumeMounts").items() {
-        for field in ["subPath", "subPathExpr"].map(|field| mount.get(field)) {
-            field.forbidden_if(!field.is_empty(), why);
-        }
+        container.check_fields(ONLY_FOR_DEBUGGING);
     }
 }
 

@@ -1,10 +1,8 @@
-//! Name resolution in the pod: configuration, host aliases and the pod's host name (upstream:
-//! `validatePodDNSConfig`, `ValidateHostAliases`, `validatePodHostName`).
-
-use std::net::{IpAddr, Ipv6Addr};
+//! Name resolution in the pod: its configuration, and the pod's host name (upstream:
+//! `validatePodDNSConfig`, `validatePodHostName`).
 
 use super::at::At;
-use super::formats::{dns_subdomain, dns_subdomain_with_underscore};
+use super::formats::{dns_subdomain, dns_subdomain_with_underscore, ip_address};
 use super::rules::Rule::Follows;
 
 const MAX_NAMESERVERS: usize = 3;
@@ -26,7 +24,7 @@ pub(super) fn check_config(pod: &At<'_>) {
     }
     let why = format!("must not have more than {MAX_NAMESERVERS} nameservers");
     servers.invalid_json_if(servers.items().len() > MAX_NAMESERVERS, &why);
-    servers.items().for_each(|server| check_ip(&server));
+    config.check_fields(&[("nameservers[*]", Follows(ip_address))]);
     check_searches(&config.get("searches"));
     for option in config.get("options").items() {
         option.required_if(option.get("name").is_empty(), "must not be empty");
@@ -45,45 +43,6 @@ fn check_searches(searches: &At<'_>) {
         let domain = search.text().strip_suffix('.').unwrap_or(search.text());
         search.text_follows(domain, dns_subdomain_with_underscore);
     }
-}
-
-/// Validates `hostAliases`.
-pub(super) fn check_host_aliases(aliases: &At<'_>) {
-    for alias in aliases.items() {
-        check_ip(&alias.get("ip"));
-        alias.get("hostnames").items().for_each(|name| name.check(Follows(dns_subdomain)));
-    }
-}
-
-/// Validates an IP address that all parsers read alike (upstream: `IsValidIPForLegacyField`).
-fn check_ip(ip: &At<'_>) {
-    match ip.text().parse() {
-        Ok(IpAddr::V4(_)) => {}
-        Ok(IpAddr::V6(address)) => {
-            let is_mapped = address.to_ipv4_mapped().is_some();
-            ip.invalid_if(is_mapped, "must not be an IPv4-mapped IPv6 address");
-        }
-        Err(_) if has_leading_zeros(ip.text()) => ip.invalid("must not have leading 0s"),
-        Err(_) => ip.invalid("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
-    }
-}
-
-/// `true` if it would be an address with fewer leading zeros.
-fn has_leading_zeros(text: &str) -> bool {
-    let (before, decimal) = text.rsplit_once(':').map_or(("", text), |(v6, v4)| (v6, v4));
-    let parts: Vec<&str> = decimal.split('.').collect();
-    let numbers = parts.iter().map(|part| {
-        let is_number = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        is_number.then(|| part.trim_start_matches('0')).and_then(|digits| match digits {
-            "" => Some(0),
-            digits => digits.parse::<u8>().ok(),
-        })
-    });
-    let Some(numbers) = numbers.collect::<Option<Vec<u8>>>() else { return false };
-    let v4 = numbers.iter().map(u8::to_string).collect::<Vec<_>>().join(".");
-    numbers.len() == 4
-        && (before.is_empty() && !text.contains(':')
-            || format!("{before}:{v4}").parse::<Ipv6Addr>().is_ok())
 }
 
 /// Validates `hostnameOverride`.

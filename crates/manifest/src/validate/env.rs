@@ -87,10 +87,10 @@ pub(super) fn check_from(env_from: &At<'_>) {
 /// Validates that the files of `fileKeyRef` are in an `emptyDir`.
 pub(super) fn check_file_volumes(pod: &At<'_>) {
     for container in visit_containers(pod) {
-        for variable in container.get("env").items() {
-            if let Some(reference) = variable.get("valueFrom").find("fileKeyRef") {
-                check_file_volume(&reference.get("volumeName"), &pod.get("volumes"));
-            }
+        for reference in
+            container.each("env[*].valueFrom.fileKeyRef").iter().filter(|it| it.is_set())
+        {
+            check_file_volume(&reference.get("volumeName"), &pod.get("volumes"));
         }
     }
 }

@@ -2,6 +2,8 @@
 //! `util/validation` and `api/validate/content`). Each check returns upstream's error messages;
 //! none for a valid string.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 const LABEL_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FMT: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const UNDERSCORE_SUBDOMAIN_FMT: &str =
@@ -172,6 +174,37 @@ pub(super) fn has_backsteps(path: &str) -> bool {
 pub(super) fn violated(conditions: &[(bool, &str)]) -> Vec<String> {
     let violated = conditions.iter().filter(|(holds, _)| !holds);
     violated.map(|(_, why)| (*why).to_owned()).collect()
+}
+
+/// An IP address that all parsers read alike (upstream: `IsValidIPForLegacyField`).
+pub(super) fn ip_address(text: &str) -> Vec<String> {
+    let why = match text.parse() {
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            "must not be an IPv4-mapped IPv6 address"
+        }
+        Ok(IpAddr::V4(_) | IpAddr::V6(_)) => return vec![],
+        Err(_) if has_leading_zeros(text) => "must not have leading 0s",
+        Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+    };
+    vec![why.to_owned()]
+}
+
+/// `true` if it would be an address with fewer leading zeros.
+fn has_leading_zeros(text: &str) -> bool {
+    let (before, decimal) = text.rsplit_once(':').map_or(("", text), |(v6, v4)| (v6, v4));
+    let parts: Vec<&str> = decimal.split('.').collect();
+    let numbers = parts.iter().map(|part| {
+        let is_number = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        is_number.then(|| part.trim_start_matches('0')).and_then(|digits| match digits {
+            "" => Some(0),
+            digits => digits.parse::<u8>().ok(),
+        })
+    });
+    let Some(numbers) = numbers.collect::<Option<Vec<u8>>>() else { return false };
+    let v4 = numbers.iter().map(u8::to_string).collect::<Vec<_>>().join(".");
+    numbers.len() == 4
+        && (before.is_empty() && !text.contains(':')
+            || format!("{before}:{v4}").parse::<Ipv6Addr>().is_ok())
 }
 
 /// A percentage (upstream: `IsValidPercent`).

@@ -61,7 +61,8 @@ pub(super) fn annotations(annotations: &At<'_>) {
 /// `ValidateOwnerReferences`).
 fn owner_references(references: &At<'_>) {
     let mut controller: Option<String> = None;
-    for reference in references.items_without_index() {
+    for reference in references.items() {
+        let reference = reference.reported_at(references.path());
         owner_reference(&reference);
         if reference.get("controller").is_true() {
             let this = format!("{}/{}", reference.get("kind").text(), reference.get("name").text());
@@ -103,7 +104,7 @@ fn owner_reference(reference: &At<'_>) {
 /// Validates finalizers as qualified names, without an index; then names without a prefix, with an
 /// index.
 fn finalizers(finalizers: &At<'_>) {
-    finalizers.items_without_index().for_each(|finalizer| finalizer.check(Follows(label_key)));
+    finalizers.texts().iter().for_each(|name| finalizers.text_follows(name, label_key));
     let all = finalizers.texts();
     let orphans_and_waits = all.contains(&"orphan") && all.contains(&"foregroundDeletion");
     let why = "finalizer orphan and foregroundDeletion cannot be both set";

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use super::at::At;
 use super::context::{ContainerContext, visit_containers};
-use super::formats::{dns_label, dns_subdomain, label_key};
-use super::rules::Rule::{Check, Each, Follows, FollowsIfSet, RequiredOneOf, Within};
+use super::formats::{dns_label, dns_subdomain, ip_address, label_key};
+use super::rules::Rule::{Check, Empty, Fields, Follows, FollowsIfSet, RequiredOneOf, Within};
 use super::rules::Rules;
 use super::{
-    affinity, containers, dns, env, metadata, operating_system, ports, resource_claims, resources,
-    security_context, spread, tolerations, volumes, windows,
+    containers, dns, env, metadata, operating_system, ports, resource_claims, resources,
+    scheduling, security_context, volumes,
 };
 
-const READINESS_GATE: Rules = &[("conditionType", Follows(label_key))];
+const HOST_ALIAS: Rules = &[("ip", Follows(ip_address)), ("hostnames[*]", Follows(dns_subdomain))];
 
 /// Validates `spec.template.spec`, in upstream's order.
 pub(super) fn check(pod: &At<'_>) {
@@ -27,14 +27,14 @@ pub(super) fn check(pod: &At<'_>) {
         ("nodeSelector", Check(metadata::labels)),
     ]);
     security_context::check_pod(pod);
-    pod.check_fields(&[("affinity", Check(affinity::check))]);
+    pod.check_fields(&[("affinity", Check(scheduling::check_affinity))]);
     dns::check_config(pod);
     pod.check_fields(&[
-        ("readinessGates", Each(READINESS_GATE)),
+        ("readinessGates[*].conditionType", Follows(label_key)),
         ("schedulingGates", Check(check_scheduling_gates)),
-        ("topologySpreadConstraints", Check(spread::check)),
+        ("topologySpreadConstraints", Check(scheduling::check_spread)),
     ]);
-    windows::check_host_process(pod);
+    operating_system::check_host_process(pod);
     check_host_users(pod);
     dns::check_hostname_override(pod);
     pod.check_fields(&[
@@ -43,8 +43,8 @@ pub(super) fn check(pod: &At<'_>) {
         ("activeDeadlineSeconds", Within(1, i32::MAX as i64)),
         ("hostname", FollowsIfSet(dns_label)),
         ("subdomain", FollowsIfSet(dns_label)),
-        ("tolerations", Check(tolerations::check)),
-        ("hostAliases", Check(dns::check_host_aliases)),
+        ("tolerations[*]", Check(scheduling::check_toleration)),
+        ("hostAliases[*]", Fields(HOST_ALIAS)),
         ("priorityClassName", FollowsIfSet(dns_subdomain)),
         ("runtimeClassName", Check(|class| class.check(Follows(dns_subdomain)))),
         (
@@ -96,11 +96,10 @@ fn check_host_users(pod: &At<'_>) {
     for (field, spelled) in
         [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
     {
-        let field = pod.get(field).reported_at(pod.path_of(spelled));
-        field.forbidden_if(field.is_true(), why);
+        pod.get(field).reported_at(pod.path_of(spelled)).check(Empty(why));
     }
-    for devices in visit_containers(pod).iter().map(|container| container.get("volumeDevices")) {
-        devices.forbidden_if(!devices.is_empty(), why);
+    for container in visit_containers(pod) {
+        container.get("volumeDevices").check(Empty(why));
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::at::At;
 use super::formats::port_name;
 use super::go_text::quoted;
-use super::rules::Rule::{self, Follows, RequiredOneOf, Within};
+use super::rules::Rule::{self, Follows, Required, RequiredOneOf, Within};
 
 const PORT_NUMBER: Rule = Within(1, 65535);
 
@@ -20,13 +20,10 @@ pub(super) fn check(ports: &At<'_>) {
             name.unique_in(&mut all_names);
         }
         name.invalids_as(name.text(), complaints);
-        if number.int() == 0 {
-            number.required("");
-        } else {
+        number.check(Required);
+        // 0 means absent.
+        for number in [number, port.get("hostPort")].iter().filter(|number| !number.is_empty()) {
             number.check(PORT_NUMBER);
-        }
-        if port.get("hostPort").int() != 0 {
-            port.get("hostPort").check(PORT_NUMBER);
         }
         port.get("protocol").check(RequiredOneOf(&["SCTP", "TCP", "UDP"]));
     }
@@ -60,7 +57,7 @@ pub(super) fn check_host_network(pod: &At<'_>) {
     if !pod.get("hostNetwork").is_true() {
         return;
     }
-    for port in pod.get("containers").items().flat_map(|container| container.get("ports").items()) {
+    for port in pod.each("containers[*].ports[*]") {
         let host = port.get("hostPort");
         let differs = host.int() != 0 && host.int() != port.get("containerPort").int();
         host.invalid_if(differs, "must match `containerPort` when `hostNetwork` is true");

@@ -10,7 +10,7 @@ use super::at::At;
 use super::downward_api;
 use super::formats::local_non_reserved_path;
 use super::go_text::quoted;
-use super::rules::Rule::{self, Check, Each, Follows, Required};
+use super::rules::Rule::{self, Check, Fields, Follows, Required};
 use super::rules::Rules;
 
 /// Kinds of projected sources, in upstream's order.
@@ -19,9 +19,9 @@ const KINDS: [&str; 4] = ["secret", "configMap", "downwardAPI", "serviceAccountT
 const FILE_MODE: Rule = Check(check_file_mode);
 
 pub(super) const SECRET: Rules =
-    &[("secretName", Required), ("defaultMode", FILE_MODE), ("items", Each(KEY_TO_PATH))];
+    &[("secretName", Required), ("defaultMode", FILE_MODE), ("items[*]", Fields(KEY_TO_PATH))];
 pub(super) const CONFIG_MAP: Rules =
-    &[("name", Required), ("defaultMode", FILE_MODE), ("items", Each(KEY_TO_PATH))];
+    &[("name", Required), ("defaultMode", FILE_MODE), ("items[*]", Fields(KEY_TO_PATH))];
 
 /// A key and its file path (upstream: `validateKeyToPath`).
 const KEY_TO_PATH: Rules = &[
@@ -36,10 +36,10 @@ fn check_file_mode(mode: &At<'_>) {
     mode.invalid_if(!(0..=0o777).contains(&mode.int()), why);
 }
 
-/// Validates `downwardAPI` items; errors are reported without the item's index.
+/// Validates `downwardAPI`; errors of its items are reported without `items` and index.
 pub(super) fn downward_api(source: &At<'_>) {
     source.get("defaultMode").check(FILE_MODE);
-    for item in source.get("items").items() {
+    for item in source.each("items[*]") {
         downward_api_file(&item.reported_at(source.path()));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::at::At;
 
-/// Fields with their rules. A field may be a path, such as `securityContext.procMount`.
+/// Fields with their rules. A field may be a path, as in [`At::each`].
 pub(super) type Rules = &'static [(&'static str, Rule)];
 
 /// Validates the format of a string; returns upstream's messages, none for a valid string.
@@ -16,8 +16,12 @@ type Values = &'static [&'static str];
 pub(super) enum Rule {
     /// Not empty.
     Required,
+    /// Not empty, for this reason.
+    RequiredBecause(&'static str),
     /// Not set, for this reason.
     Forbidden(&'static str),
+    /// Empty, for this reason.
+    Empty(&'static str),
     /// One of these; an absent value is an empty string.
     OneOf(Values),
     /// Absent, or one of these.
@@ -36,8 +40,6 @@ pub(super) enum Rule {
     Within(i64, i64),
     /// Absent, or a struct with these rules.
     Fields(Rules),
-    /// A list of structs with these rules.
-    Each(Rules),
     /// Absent, or validated by this function.
     Check(fn(&At<'_>)),
 }
@@ -46,7 +48,7 @@ impl At<'_> {
     /// Applies each row of a table to its field.
     pub(super) fn check_fields(&self, rules: &[(&str, Rule)]) {
         for (field, rule) in rules {
-            self.nested(field).check(*rule);
+            self.each(field).iter().for_each(|at| at.check(*rule));
         }
     }
 
@@ -54,10 +56,12 @@ impl At<'_> {
     pub(super) fn check(&self, rule: Rule) {
         match rule {
             Rule::Required => self.required_if(self.is_empty(), ""),
+            Rule::RequiredBecause(why) => self.required_if(self.is_empty(), why),
             Rule::RequiredOneOf(_) | Rule::RequiredFollows(_) if self.is_empty() => {
                 self.required("");
             }
             Rule::Forbidden(why) => self.forbidden_if(self.is_set(), why),
+            Rule::Empty(why) => self.forbidden_if(!self.is_empty(), why),
             Rule::OneOfIfSet(_) | Rule::Within(..) | Rule::Fields(_) | Rule::Check(_)
                 if !self.is_set() => {}
             Rule::OneOf(known) | Rule::OneOfIfSet(known) | Rule::RequiredOneOf(known) => {
@@ -78,7 +82,6 @@ impl At<'_> {
                 }
             }
             Rule::Fields(rules) => self.check_fields(rules),
-            Rule::Each(rules) => self.items().for_each(|item| item.check_fields(rules)),
             Rule::Check(check) => check(self),
         }
     }

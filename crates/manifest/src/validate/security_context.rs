@@ -7,8 +7,8 @@ use super::at::At;
 use super::formats::{self, local_descending_path};
 use super::go_text::GoType::Struct;
 use super::go_text::{GoStruct, POINTER, STRING, json_struct};
+use super::operating_system::{WINDOWS_OPTIONS, check_windows_options};
 use super::rules::Rule::{self, Check, Follows, OneOf, OneOfIfSet, Within};
-use super::windows;
 
 /// A user or group id that the kernel and the container runtimes support.
 const ID: Rule = Within(0, i32::MAX as i64);
@@ -29,7 +29,7 @@ const SECURITY_CONTEXT: GoStruct = &[
     ("Capabilities", "capabilities", Struct(CAPABILITIES)),
     ("Privileged", "privileged", POINTER),
     ("SELinuxOptions", "seLinuxOptions", Struct(SE_LINUX_OPTIONS)),
-    ("WindowsOptions", "windowsOptions", Struct(windows::OPTIONS)),
+    ("WindowsOptions", "windowsOptions", Struct(WINDOWS_OPTIONS)),
     ("RunAsUser", "runAsUser", POINTER),
     ("RunAsGroup", "runAsGroup", POINTER),
     ("RunAsNonRoot", "runAsNonRoot", POINTER),
@@ -43,8 +43,12 @@ const SECURITY_CONTEXT: GoStruct = &[
 /// Validates the pod's security context.
 pub(super) fn check_pod(pod: &At<'_>) {
     let context = pod.get("securityContext");
-    context.check_fields(&[("fsGroup", ID), ("runAsUser", ID), ("runAsGroup", ID)]);
-    context.get("supplementalGroups").items().for_each(|group| group.check(ID));
+    context.check_fields(&[
+        ("fsGroup", ID),
+        ("runAsUser", ID),
+        ("runAsGroup", ID),
+        ("supplementalGroups[*]", ID),
+    ]);
     // Upstream reports this field inside the security context.
     let shared =
         pod.get("shareProcessNamespace").reported_at(context.path_of("shareProcessNamespace"));
@@ -54,7 +58,7 @@ pub(super) fn check_pod(pod: &At<'_>) {
     context.check_fields(&[
         ("fsGroupChangePolicy", OneOfIfSet(&["Always", "OnRootMismatch"])),
         ("seccompProfile", Check(check_seccomp)),
-        ("windowsOptions", Check(windows::check_options)),
+        ("windowsOptions", Check(check_windows_options)),
         ("appArmorProfile", Check(check_app_armor)),
         ("supplementalGroupsPolicy", OneOfIfSet(&["Merge", "Strict"])),
         // `MountOption` belongs to the feature gate SELinuxMount, which is off by default.
@@ -172,7 +176,7 @@ pub(super) fn check(context: &At<'_>, host_users: bool) {
     context.get("seccompProfile").check(Check(check_seccomp));
     check_escalation(context);
     context.check_fields(&[
-        ("windowsOptions", Check(windows::check_options)),
+        ("windowsOptions", Check(check_windows_options)),
         ("appArmorProfile", Check(check_app_armor)),
     ]);
 }

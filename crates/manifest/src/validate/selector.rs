@@ -12,12 +12,15 @@ use daemonset::model::{LabelSelector, Labels};
 
 /// Validates a selector; an absent one is valid.
 pub(super) fn check(selector: &At<'_>) {
-    selector.check_fields(&[("matchLabels", Check(metadata::labels))]);
-    for requirement in selector.get("matchExpressions").items() {
-        operands(&requirement);
-        requirement.get("key").check(Follows(label_key));
-        requirement.get("values").items().for_each(|value| value.check(Follows(label_value)));
-    }
+    selector.check_fields(&[
+        ("matchLabels", Check(metadata::labels)),
+        ("matchExpressions[*]", Check(check_requirement)),
+    ]);
+}
+
+fn check_requirement(requirement: &At<'_>) {
+    operands(requirement);
+    requirement.check_fields(&[("key", Follows(label_key)), ("values[*]", Follows(label_value))]);
 }
 
 /// Validates the number of a requirement's operands for its operator.

@@ -10,13 +10,13 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::affinity::{PREFERRED, REQUIRED};
 use super::amount;
 use super::annotations::{APP_ARMOR_CONTAINER, SECCOMP_CONTAINER, SECCOMP_POD};
 use super::at::{At, Reports};
 use super::context::visit_containers;
 use super::formats::label_value;
 use super::go_text::quoted;
+use super::scheduling::{PREFERRED_TERMS, REQUIRED, REQUIRED_TERMS};
 use super::volumes::unchecked_sources;
 use crate::warning::FieldWarning;
 
@@ -111,9 +111,10 @@ pub fn warnings(daemon_set: &Value) -> Vec<FieldWarning> {
     }
     for kind in ["podAffinity", "podAntiAffinity"] {
         let kind = pod.get("affinity").get(kind);
-        kind.get(REQUIRED).items().for_each(|term| selects_nothing(&term));
-        let preferred = kind.get(PREFERRED).items();
-        preferred.for_each(|preferred| selects_nothing(&preferred.get("podAffinityTerm")));
+        kind.each(REQUIRED_TERMS).iter().for_each(selects_nothing);
+        for preferred in kind.each(PREFERRED_TERMS) {
+            selects_nothing(&preferred.get("podAffinityTerm"));
+        }
     }
     addresses(&pod);
     reports.warnings.into_inner()
@@ -142,23 +143,16 @@ fn node_labels(pod: &At<'_>) {
         }
     }
     let affinity = pod.nested("affinity.nodeAffinity");
-    for term in affinity.get(REQUIRED).get("nodeSelectorTerms").items() {
-        old_labels(&term);
-    }
-    for term in affinity.get(PREFERRED).items().map(|preferred| preferred.get("preference")) {
-        old_labels(&term);
-        let requirements = term.get("matchExpressions").items();
-        for value in requirements.flat_map(|requirement| requirement.get("values").items()) {
+    let required = affinity.get(REQUIRED);
+    required.each("nodeSelectorTerms[*].matchExpressions[*].key").iter().for_each(old_label);
+    for preferred in affinity.each(PREFERRED_TERMS) {
+        preferred.each("preference.matchExpressions[*].key").iter().for_each(old_label);
+        for value in preferred.each("preference.matchExpressions[*].values[*]") {
             for why in label_value(value.text()) {
                 value.warn(format!("{} is invalid, {why}", value.text()));
             }
         }
     }
-}
-
-fn old_labels(term: &At<'_>) {
-    let requirements = term.get("matchExpressions").items();
-    requirements.for_each(|requirement| old_label(&requirement.get("key")));
 }
 
 fn old_label(key: &At<'_>) {
@@ -190,13 +184,13 @@ fn volumes(volumes: &At<'_>) {
 fn unique_lists(pod: &At<'_>) {
     for (list, key) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
         let mut all_keys = BTreeSet::new();
-        for value in pod.get(list).items().map(|item| item.get(key)) {
+        for value in pod.each(&format!("{list}[*].{key}")) {
             if !all_keys.insert(value.text()) {
                 value.warn(format!("duplicate {key} {}", quoted(value.text())));
             }
         }
     }
-    for name in pod.get("imagePullSecrets").items().map(|secret| secret.get("name")) {
+    for name in pod.each("imagePullSecrets[*].name") {
         if name.is_empty() {
             name.warn("invalid empty name \"\"");
         }
@@ -310,9 +304,8 @@ fn go_struct(port: &At<'_>) -> String {
 
 /// IPv6 addresses that are not in canonical form. Invalid ones are rejected by `validate`.
 fn addresses(pod: &At<'_>) {
-    let servers = pod.nested("dnsConfig.nameservers");
-    let aliases = pod.get("hostAliases");
-    for address in servers.items().chain(aliases.items().map(|alias| alias.get("ip"))) {
+    let paths = ["dnsConfig.nameservers[*]", "hostAliases[*].ip"];
+    for address in paths.iter().flat_map(|path| pod.each(path)) {
         let text = address.text();
         if let Ok(IpAddr::V6(parsed)) = text.parse()
             && parsed.to_string() != text
