@@ -24,7 +24,6 @@ mod single;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod unknown;
 mod validate;
 mod warning;
 mod written;

@@ -217,6 +217,13 @@ impl<'a> At<'a> {
         }
     }
 
+    /// One such error for each of `reasons`.
+    pub(super) fn invalids_json(&self, reasons: Vec<String>) {
+        for why in reasons {
+            self.invalid_json(&why);
+        }
+    }
+
     /// An error of type Invalid that shows another value.
     pub(super) fn invalid_as(&self, value: String, why: &str) {
         self.error(ErrorKind::Invalid, Some(value), why);

@@ -3,7 +3,7 @@
 
 use super::at::At;
 use super::formats::{dns_label, dns_subdomain};
-use super::rules::Rule::{Check, FollowsIfSet, OneOf, OneOfIfSet, Required, RequiredBecause};
+use super::rules::Rule::{Check, FollowsIfNotEmpty, OneOf, OneOfIfSet, Required, RequiredBecause};
 use super::{amount, metadata, selector};
 
 const ACCESS_MODES: &[&str] =
@@ -57,11 +57,11 @@ fn check_spec(spec: &At<'_>) {
     ]);
     check_storage(spec);
     spec.check_fields(&[
-        ("storageClassName", FollowsIfSet(dns_subdomain)),
+        ("storageClassName", FollowsIfNotEmpty(dns_subdomain)),
         ("volumeMode", OneOfIfSet(&["Block", "Filesystem"])),
     ]);
     check_data_sources(spec);
-    spec.get("volumeAttributesClassName").check(FollowsIfSet(dns_subdomain));
+    spec.get("volumeAttributesClassName").check(FollowsIfNotEmpty(dns_subdomain));
 }
 
 /// Validates `accessModes`; errors are reported without an index.
@@ -90,7 +90,7 @@ fn check_data_sources(spec: &At<'_>) {
     spec.find_all(&["dataSource", "dataSourceRef"]).iter().for_each(check_object);
     let (source, reference) = (spec.get("dataSource"), spec.get("dataSourceRef"));
     let namespace = reference.get("namespace");
-    namespace.check(FollowsIfSet(dns_label));
+    namespace.check(FollowsIfNotEmpty(dns_label));
     if !source.is_set() || !reference.is_set() {
         return;
     }
@@ -110,5 +110,5 @@ fn check_object(object: &At<'_>) {
     let is_other = group.is_empty() && kind.text() != "PersistentVolumeClaim";
     let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
     kind.reported_at(object.path()).invalid_if(is_other, why);
-    group.check(FollowsIfSet(dns_subdomain));
+    group.check(FollowsIfNotEmpty(dns_subdomain));
 }

@@ -79,7 +79,7 @@ fn check_field(reference: &At<'_>, usable: &[&str]) {
     match subscripted(field.text()) {
         // Errors of a key are reported at the reference.
         Some(("metadata.annotations", key)) => {
-            reference.text_follows(&key.to_lowercase(), label_key)
+            reference.text_follows(&key.to_lowercase(), label_key);
         }
         Some((_labels, key)) => reference.text_follows(key, label_key),
         None => {

@@ -10,7 +10,7 @@ use super::formats::{
     config_map_key, dns_label, dns_subdomain, dns_subdomain_prefix, env_name, path_no_backsteps,
 };
 use super::go_text::quoted;
-use super::rules::Rule::{Check, Fields, Follows, FollowsIfSet, Required, RequiredFollows};
+use super::rules::Rule::{Check, Fields, Follows, FollowsIfNotEmpty, Required, RequiredFollows};
 use super::rules::Rules;
 
 /// Sources of a value, in upstream's order.
@@ -70,7 +70,7 @@ fn check_value_from(from: &At<'_>, value: &At<'_>) {
 /// Validates `envFrom` of one container; the number of sources is reported without an index.
 pub(super) fn check_from(env_from: &At<'_>) {
     for source in env_from.items() {
-        source.get("prefix").check(FollowsIfSet(env_name));
+        source.get("prefix").check(FollowsIfNotEmpty(env_name));
         let references = source.find_all(&["configMapRef", "secretRef"]);
         for reference in &references {
             reference.get("name").check(RequiredFollows(dns_subdomain_prefix));

@@ -6,7 +6,7 @@
 use super::at::At;
 use super::formats::{dns_label, dns_subdomain, dns_subdomain_prefix, label_key, label_value};
 use super::go_text::{GoStruct, GoType, STRING, json_struct};
-use super::rules::Rule::{Check, Follows, FollowsIfSet, RequiredFollows};
+use super::rules::Rule::{Check, FollowsIfNotEmpty, RequiredFollows};
 
 /// Limit of all annotations of an object, keys and values, in bytes.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
@@ -25,11 +25,11 @@ const OWNER_REFERENCE: GoStruct = &[
 /// generated the name by now; here a prefix that generates valid names is sufficient.
 pub(super) fn check(metadata: &At<'_>) {
     let (name, generate_name) = (metadata.get("name"), metadata.get("generateName"));
-    generate_name.check(FollowsIfSet(dns_subdomain_prefix));
+    generate_name.check(FollowsIfNotEmpty(dns_subdomain_prefix));
     let is_unnamed = name.is_empty() && generate_name.is_empty();
     name.required_if(is_unnamed, "name or generateName is required");
     metadata.check_fields(&[
-        ("name", FollowsIfSet(dns_subdomain)),
+        ("name", FollowsIfNotEmpty(dns_subdomain)),
         ("namespace", RequiredFollows(dns_label)),
         ("labels", Check(labels)),
         ("annotations", Check(annotations)),

@@ -81,7 +81,7 @@ pub(super) fn check(pod: &At<'_>) {
 /// Validates `windowsOptions` of a pod or container.
 pub(super) fn check_windows_options(options: &At<'_>) {
     if let Some(name) = options.find("gmsaCredentialSpecName") {
-        dns_subdomain(name.text()).iter().for_each(|why| name.invalid_json(why));
+        name.invalids_json(dns_subdomain(name.text()));
     }
     if let Some(spec) = options.find("gmsaCredentialSpec") {
         spec.invalid_json_if(spec.is_empty(), "gmsaCredentialSpec cannot be an empty string");
@@ -89,18 +89,20 @@ pub(super) fn check_windows_options(options: &At<'_>) {
         spec.invalid_json_if(is_too_large, "gmsaCredentialSpec size must be under 64 KiB");
     }
     if let Some(user) = options.find("runAsUserName") {
-        let complaints = user_name(user.text());
-        complaints.iter().for_each(|why| user.invalid_json(&format!("runAsUserName{why}")));
+        user.invalids_json(user_name(user.text()));
     }
 }
 
-/// Validates `user` or `domain\user`; returns the rest of a sentence for each error.
+/// Validates `user` or `domain\user`.
 fn user_name(name: &str) -> Vec<String> {
     let (domain, user) = name.split_once('\\').unwrap_or(("", name));
     let whole = violated(&[
-        (!name.is_empty(), " cannot be an empty string"),
-        (!name.chars().any(|c| c.is_ascii_control()), " cannot contain control characters"),
-        (!user.contains('\\'), " cannot contain more than one backslash"),
+        (!name.is_empty(), "runAsUserName cannot be an empty string"),
+        (
+            !name.chars().any(|c| c.is_ascii_control()),
+            "runAsUserName cannot contain control characters",
+        ),
+        (!user.contains('\\'), "runAsUserName cannot contain more than one backslash"),
     ]);
     if let Some(first) = whole.into_iter().next() {
         return vec![first];
@@ -110,17 +112,17 @@ fn user_name(name: &str) -> Vec<String> {
     let reserved =
         ['"', '/', '\\', ':', ';', '|', '=', ',', '+', '*', '?', '<', '>', '@', '[', ']'];
     violated(&[
-        (domain.len() < 256, "'s Domain length must be under 256 characters"),
+        (domain.len() < 256, "runAsUserName's Domain length must be under 256 characters"),
         (
             !has_domain || is_net_bios(domain) || is_dns(domain),
-            "'s Domain doesn't match the NetBios nor the DNS format",
+            "runAsUserName's Domain doesn't match the NetBios nor the DNS format",
         ),
-        (!user.is_empty(), "'s User cannot be empty"),
-        (user.len() <= 104, "'s User length must not be longer than 104 characters"),
-        (!is_padding, "'s User cannot contain only periods or spaces"),
+        (!user.is_empty(), "runAsUserName's User cannot be empty"),
+        (user.len() <= 104, "runAsUserName's User length must not be longer than 104 characters"),
+        (!is_padding, "runAsUserName's User cannot contain only periods or spaces"),
         (
             !user.contains(reserved),
-            r#"'s User cannot contain the following characters: "/\:;|=,+*?<>@[]"#,
+            r#"runAsUserName's User cannot contain the following characters: "/\:;|=,+*?<>@[]"#,
         ),
     ])
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::at::At;
 use super::context::{ContainerContext, visit_containers};
 use super::formats::{dns_label, dns_subdomain, ip_address, label_key};
-use super::rules::Rule::{Check, Empty, Fields, Follows, FollowsIfSet, RequiredOneOf, Within};
+use super::rules::Rule::{
+    Check, Empty, Fields, Follows, FollowsIfNotEmpty, FollowsIfSet, RequiredOneOf, Within,
+};
 use super::rules::Rules;
 use super::{
     containers, dns, env, metadata, operating_system, ports, resource_claims, resources,
@@ -38,15 +40,15 @@ pub(super) fn check(pod: &At<'_>) {
     check_host_users(pod);
     dns::check_hostname_override(pod);
     pod.check_fields(&[
-        ("serviceAccountName", FollowsIfSet(dns_subdomain)),
-        ("nodeName", FollowsIfSet(dns_subdomain)),
-        ("activeDeadlineSeconds", Within(1, i32::MAX as i64)),
-        ("hostname", FollowsIfSet(dns_label)),
-        ("subdomain", FollowsIfSet(dns_label)),
+        ("serviceAccountName", FollowsIfNotEmpty(dns_subdomain)),
+        ("nodeName", FollowsIfNotEmpty(dns_subdomain)),
+        ("activeDeadlineSeconds", Within(1, i32::MAX)),
+        ("hostname", FollowsIfNotEmpty(dns_label)),
+        ("subdomain", FollowsIfNotEmpty(dns_label)),
         ("tolerations[*]", Check(scheduling::check_toleration)),
         ("hostAliases[*]", Fields(HOST_ALIAS)),
-        ("priorityClassName", FollowsIfSet(dns_subdomain)),
-        ("runtimeClassName", Check(|class| class.check(Follows(dns_subdomain)))),
+        ("priorityClassName", FollowsIfNotEmpty(dns_subdomain)),
+        ("runtimeClassName", FollowsIfSet(dns_subdomain)),
         (
             "preemptionPolicy",
             Check(|policy| policy.check(RequiredOneOf(&["PreemptLowerPriority", "Never"]))),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::at::At;
 use super::formats::{dns_label, dns_subdomain};
 use super::go_text::{GoStruct, POINTER, STRING, json_struct, quoted};
-use super::rules::Rule::{Follows, FollowsIfSet};
+use super::rules::Rule::{Follows, FollowsIfNotEmpty};
 
 /// Limit of the list of claims in an error, in bytes.
 const LONGEST_LIST: usize = 500;
@@ -46,7 +46,9 @@ fn check_source(claim: &At<'_>) {
     if let Some(why) = why {
         claim.invalid_as(json_struct(claim.json(), CLAIM), why);
     }
-    sources.iter().for_each(|source| source.check(Follows(dns_subdomain)));
+    for source in sources {
+        source.check(Follows(dns_subdomain));
+    }
 }
 
 /// Validates `resources.claims` of a container against the pod's claims.
@@ -89,7 +91,7 @@ fn check_unique(claim: &At<'_>, name: &str, all_names: &mut BTreeSet<String>) {
         return claim.duplicate_as(quoted(name));
     }
     let request = claim.get("request");
-    request.check(FollowsIfSet(dns_label));
+    request.check(FollowsIfNotEmpty(dns_label));
     let of_request = format!("{name}/{}", request.text());
     let key = if request.is_empty() { name } else { &of_request };
     if all_names.contains(key) {

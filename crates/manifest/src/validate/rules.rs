@@ -30,14 +30,16 @@ pub(super) enum Rule {
     RequiredOneOf(Values),
     /// In this format; an absent value is an empty string.
     Follows(Format),
-    /// Empty, or in this format.
+    /// Absent, or in this format.
     FollowsIfSet(Format),
+    /// Empty, or in this format.
+    FollowsIfNotEmpty(Format),
     /// Not empty, and in this format.
     RequiredFollows(Format),
     /// 0 or more (upstream: `ValidateNonnegativeField`).
     NotNegative,
     /// Absent, or from the first number to the second.
-    Within(i64, i64),
+    Within(i64, i32),
     /// Absent, or a struct with these rules.
     Fields(Rules),
     /// Absent, or validated by this function.
@@ -57,29 +59,33 @@ impl At<'_> {
         match rule {
             Rule::Required => self.required_if(self.is_empty(), ""),
             Rule::RequiredBecause(why) => self.required_if(self.is_empty(), why),
+            Rule::Forbidden(why) => self.forbidden_if(self.is_set(), why),
+            Rule::Empty(why) => self.forbidden_if(!self.is_empty(), why),
             Rule::RequiredOneOf(_) | Rule::RequiredFollows(_) if self.is_empty() => {
                 self.required("");
             }
-            Rule::Forbidden(why) => self.forbidden_if(self.is_set(), why),
-            Rule::Empty(why) => self.forbidden_if(!self.is_empty(), why),
-            Rule::OneOfIfSet(_) | Rule::Within(..) | Rule::Fields(_) | Rule::Check(_)
+            Rule::FollowsIfNotEmpty(_) if self.is_empty() => {}
+            Rule::OneOfIfSet(_)
+            | Rule::FollowsIfSet(_)
+            | Rule::Within(..)
+            | Rule::Fields(_)
+            | Rule::Check(_)
                 if !self.is_set() => {}
             Rule::OneOf(known) | Rule::OneOfIfSet(known) | Rule::RequiredOneOf(known) => {
                 if !known.contains(&self.text()) {
                     self.not_supported(known);
                 }
             }
-            Rule::FollowsIfSet(_) if self.is_empty() => {}
-            Rule::Follows(format) | Rule::FollowsIfSet(format) | Rule::RequiredFollows(format) => {
-                self.text_follows(self.text(), format);
-            }
+            Rule::Follows(format)
+            | Rule::FollowsIfSet(format)
+            | Rule::FollowsIfNotEmpty(format)
+            | Rule::RequiredFollows(format) => self.text_follows(self.text(), format),
             Rule::NotNegative => {
                 self.invalid_if(self.int() < 0, "must be greater than or equal to 0");
             }
             Rule::Within(low, high) => {
-                if !(low..=high).contains(&self.int()) {
-                    self.invalid(&format!("must be between {low} and {high}, inclusive"));
-                }
+                let why = format!("must be between {low} and {high}, inclusive");
+                self.invalid_if(!(low..=high.into()).contains(&self.int()), &why);
             }
             Rule::Fields(rules) => self.check_fields(rules),
             Rule::Check(check) => check(self),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::at::At;
 use super::formats::{dns_label, dns_subdomain, label_key, label_value};
 use super::go_text::quoted;
-use super::rules::Rule::{Check, Follows, FollowsIfSet, OneOf, OneOfIfSet, RequiredBecause};
+use super::rules::Rule::{Check, Follows, FollowsIfNotEmpty, OneOf, OneOfIfSet, RequiredBecause};
 use super::selector;
 
 const POLICIES: &[&str] = &["Honor", "Ignore"];
@@ -197,7 +197,7 @@ fn check_min_domains(constraint: &At<'_>) {
 /// Validates a toleration (upstream: `ValidateTolerations`).
 pub(super) fn check_toleration(toleration: &At<'_>) {
     let (key, operator) = (toleration.get("key"), toleration.get("operator"));
-    key.check(FollowsIfSet(label_key));
+    key.check(FollowsIfNotEmpty(label_key));
     let why = "operator must be Exists when `key` is empty, which means \"match all values and \
                all keys\"";
     operator.invalid_json_if(key.is_empty() && operator.text() != "Exists", why);

@@ -11,7 +11,7 @@ use super::operating_system::{WINDOWS_OPTIONS, check_windows_options};
 use super::rules::Rule::{self, Check, Follows, OneOf, OneOfIfSet, Within};
 
 /// A user or group id that the kernel and the container runtimes support.
-const ID: Rule = Within(0, i32::MAX as i64);
+const ID: Rule = Within(0, i32::MAX);
 const PROFILE_TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 /// `PATH_MAX` without the terminating zero.
 const APP_ARMOR_PROFILE_MAX: usize = 4095;

@@ -30,7 +30,7 @@ fn check_limits(limits: &At<'_>) {
     let (unavailable, surge) = (limits.get("maxUnavailable"), limits.get("maxSurge"));
     for limit in [&unavailable, &surge] {
         if limit.json().is_string() {
-            percent(limit.text()).iter().for_each(|why| limit.invalid_json(why));
+            limit.invalids_json(percent(limit.text()));
         } else {
             limit.check(NotNegative);
         }

@@ -11,7 +11,7 @@ use super::context::{PULL_POLICIES, Volumes};
 use super::formats::{absolute_path, dns_label, dns_subdomain, path_no_backsteps};
 use super::projections;
 use super::rules::Rule::{
-    self, Check, Fields, Follows, FollowsIfSet, OneOfIfSet, Required, RequiredFollows,
+    self, Check, Fields, Follows, FollowsIfNotEmpty, OneOfIfSet, Required, RequiredFollows,
     RequiredOneOf,
 };
 use super::rules::Rules;
@@ -129,6 +129,6 @@ fn check_csi(source: &At<'_>) {
     if let Some(secret) = source.find("nodePublishSecretRef") {
         let name = secret.get("name");
         name.check(Required);
-        name.reported_at(source.path_of("name")).check(FollowsIfSet(dns_subdomain));
+        name.reported_at(source.path_of("name")).check(FollowsIfNotEmpty(dns_subdomain));
     }
 }

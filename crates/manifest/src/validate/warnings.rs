@@ -1,9 +1,7 @@
 //! Warnings of the API server about accepted objects (upstream: `GetWarningsForPodTemplate`), and of
 //! `ds-plan` about volumes that it does not validate.
 //!
-//! Not here: duplicate variables, which [`validate`] rejects, and overlapping files of one volume.
-//!
-//! [`validate`]: super::validate
+//! Not here: duplicate variables, which `validate` rejects, and overlapping files of one volume.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -97,7 +95,9 @@ pub fn warnings(daemon_set: &Value) -> Vec<FieldWarning> {
     }
     volumes(&pod.get("volumes"));
     unique_lists(&pod);
-    IN_BYTES.iter().for_each(|name| whole(&pod.get("overhead").entry(name)));
+    for name in IN_BYTES {
+        whole(&pod.get("overhead").entry(name));
+    }
     profiles_and_bytes(&pod, &annotations);
     let ports: Vec<At<'_>> = visit_containers(&pod)
         .iter()
@@ -120,9 +120,7 @@ pub fn warnings(daemon_set: &Value) -> Vec<FieldWarning> {
     reports.warnings.into_inner()
 }
 
-/// The warnings of `ds-plan`: volumes whose fields [`validate`] leaves to the API server.
-///
-/// [`validate`]: super::validate
+/// The warnings of `ds-plan`: volumes whose fields `validate` leaves to the API server.
 pub fn unchecked_volumes(daemon_set: &Value) -> Vec<FieldWarning> {
     let reports = Reports::default();
     let volumes = At::root(daemon_set, &reports).nested("spec.template.spec.volumes");
@@ -176,7 +174,9 @@ fn volumes(volumes: &At<'_>) {
             }
         }
         let resources = volume.nested("ephemeral.volumeClaimTemplate.spec.resources");
-        ["requests", "limits"].iter().for_each(|kind| whole(&resources.get(kind).entry("storage")));
+        for kind in ["requests", "limits"] {
+            whole(&resources.get(kind).entry("storage"));
+        }
     }
 }
 
