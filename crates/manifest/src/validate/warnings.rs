@@ -21,61 +21,36 @@ use crate::warning::FieldWarning;
 /// Resources whose amounts must be integers.
 const IN_BYTES: [&str; 2] = ["memory", "ephemeral-storage"];
 
-/// Deprecated labels of nodes, and their replacements.
-const DEPRECATED_LABELS: [(&str, &str); 8] = [
-    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
-    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
-    ),
-    (
-        "beta.kubernetes.io/instance-type",
-        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
-    ),
-    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
-    (
-        "scheduler.alpha.kubernetes.io/preferAvoidPods",
-        "deprecated since v1.22; use Taints and Tolerations instead",
-    ),
-    ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
+/// Deprecated labels of nodes, the version since when, and their replacements.
+const DEPRECATED_LABELS: [(&str, &str, &str); 8] = [
+    ("beta.kubernetes.io/arch", "v1.14", "\"kubernetes.io/arch\""),
+    ("beta.kubernetes.io/os", "v1.14", "\"kubernetes.io/os\""),
+    ("failure-domain.beta.kubernetes.io/region", "v1.17", "\"topology.kubernetes.io/region\""),
+    ("failure-domain.beta.kubernetes.io/zone", "v1.17", "\"topology.kubernetes.io/zone\""),
+    ("beta.kubernetes.io/instance-type", "v1.17", "\"node.kubernetes.io/instance-type\""),
+    ("app.kubernetes.io/created-by", "v1.9", ""),
+    ("scheduler.alpha.kubernetes.io/preferAvoidPods", "v1.22", "Taints and Tolerations"),
+    ("node-role.kubernetes.io/master", "", "\"node-role.kubernetes.io/control-plane\""),
 ];
 
-/// Annotations of pods without effect.
-const DEAD_ANNOTATIONS: [(&str, &str); 3] = [
-    (
-        "scheduler.alpha.kubernetes.io/critical-pod",
-        "non-functional in v1.16+; use the \"priorityClassName\" field instead",
-    ),
-    (
-        "security.alpha.kubernetes.io/sysctls",
-        "non-functional in v1.11+; use the \"sysctls\" field instead",
-    ),
-    (
-        "security.alpha.kubernetes.io/unsafe-sysctls",
-        "non-functional in v1.11+; use the \"sysctls\" field instead",
-    ),
+/// Annotations of pods without effect, the version since when, and the fields that replace them.
+const DEAD_ANNOTATIONS: [(&str, &str, &str); 3] = [
+    ("scheduler.alpha.kubernetes.io/critical-pod", "v1.16", "priorityClassName"),
+    ("security.alpha.kubernetes.io/sysctls", "v1.11", "sysctls"),
+    ("security.alpha.kubernetes.io/unsafe-sysctls", "v1.11", "sysctls"),
 ];
 
-/// Volume sources without effect, and upstream's spelling of them in warnings.
-const DEAD_VOLUMES: [(&str, &str, &str); 9] = [
-    (
-        "photonPersistentDisk",
-        "photonPersistentDisk",
-        "deprecated in v1.11, non-functional in v1.16+",
-    ),
-    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
-    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
-    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
-    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+/// Volume sources without effect.
+const DEAD_VOLUMES: [(&str, &str); 9] = [
+    ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
 /// The warnings of the API server on creating this DaemonSet, which must be valid and defaulted.
@@ -88,10 +63,8 @@ pub fn warnings(daemon_set: &Value) -> Vec<FieldWarning> {
         old_label(&constraint.get("topologyKey"));
         selects_nothing(&constraint);
     }
-    for (key, why) in DEAD_ANNOTATIONS {
-        if annotations.get(key).is_set() {
-            annotations.entry(key).warn(why);
-        }
+    for (key, version, field) in DEAD_ANNOTATIONS {
+        dead_annotation(&annotations.entry(key), version, field);
     }
     volumes(&pod.get("volumes"));
     unique_lists(&pod);
@@ -130,8 +103,20 @@ pub fn unchecked_volumes(daemon_set: &Value) -> Vec<FieldWarning> {
     reports.warnings.into_inner()
 }
 
-fn deprecated_label(key: &str) -> Option<&'static str> {
-    DEPRECATED_LABELS.iter().find(|(label, _)| *label == key).map(|(_, why)| *why)
+fn deprecated_label(key: &str) -> Option<String> {
+    let known = DEPRECATED_LABELS.iter().find(|(label, ..)| *label == key)?;
+    Some(match known {
+        (_, since, "") => format!("deprecated since {since}"),
+        (_, "", replacement) => format!("use {replacement} instead"),
+        (_, since, replacement) => format!("deprecated since {since}; use {replacement} instead"),
+    })
+}
+
+fn dead_annotation(annotation: &At<'_>, version: &str, field: &str) {
+    if annotation.is_set() {
+        let why = format!("non-functional in {version}+; use the \"{field}\" field instead");
+        annotation.warn(why);
+    }
 }
 
 fn node_labels(pod: &At<'_>) {
@@ -168,9 +153,10 @@ fn selects_nothing(term: &At<'_>) {
 
 fn volumes(volumes: &At<'_>) {
     for volume in volumes.items() {
-        for (field, spelled, why) in DEAD_VOLUMES {
+        for (field, why) in DEAD_VOLUMES {
             if volume.get(field).is_set() {
-                volume.get(spelled).warn(why);
+                // Upstream misspells one of them.
+                volume.get(if field == "storageos" { "storageOS" } else { field }).warn(why);
             }
         }
         let resources = volume.nested("ephemeral.volumeClaimTemplate.spec.resources");
@@ -207,8 +193,8 @@ fn whole(amount: &At<'_>) {
 /// Deprecated annotations, and fractional bytes, for each container.
 fn profiles_and_bytes(pod: &At<'_>, annotations: &At<'_>) {
     let seccomp = |holder: &At<'_>, annotation: &At<'_>| {
-        if annotation.is_set() && !holder.nested("securityContext.seccompProfile").is_set() {
-            annotation.warn("non-functional in v1.27+; use the \"seccompProfile\" field instead");
+        if !holder.nested("securityContext.seccompProfile").is_set() {
+            dead_annotation(annotation, "v1.27", "seccompProfile");
         }
     };
     seccomp(pod, &annotations.entry(SECCOMP_POD));
