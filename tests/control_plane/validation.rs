@@ -164,8 +164,7 @@ fn both(first: &Row, second: &Row) -> Option<Value> {
         return None;
     }
     let set = first.set.clone().into_iter().chain(second.set.clone()).collect();
-    let nothing = Vec::new;
-    let row = Row { name: String::new(), set, errors: nothing(), warnings: nothing(), ours: false };
+    let row = Row { set, ..Row::default() };
     Some(row.object())
 }
 

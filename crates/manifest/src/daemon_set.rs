@@ -18,7 +18,7 @@ use super::decode::{self, Problem};
 use super::defaults::{self, Object};
 use super::error::{Error, TypeProblem};
 use super::objects::Found;
-use super::validate::{validate, warnings};
+use super::validate::{unchecked_volumes, validate, warnings};
 use super::warning::{UnknownField, Warning};
 use super::written::written;
 use super::{FieldValidation, Options};
@@ -163,7 +163,7 @@ impl Reader<'_> {
             self.errors.push(Error::Field { place, error });
         }
         if self.errors.is_empty() {
-            for warning in warnings(object) {
+            for warning in warnings(object).into_iter().chain(unchecked_volumes(object)) {
                 let place = self.place(&warning.path);
                 self.warnings.push(Warning::Field { place, warning });
             }

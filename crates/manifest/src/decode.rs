@@ -14,8 +14,10 @@ use super::error::{BOOLEAN, INTEGER, JsonKind, STRING, TypeProblem};
 use super::fields::{Field, Omit, Struct, Type, structure};
 use super::go_number::number_text;
 use super::quantity::{self, Rounding};
-use super::unknown;
 use super::warning::{FieldHint, UnknownField};
+
+/// Minimum similarity of a suggested name.
+const LIKENESS: f64 = 0.8;
 
 /// A problem of a value, by path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ fn drop_status(object: &mut Value) {
 struct Decoder {
     path: String,
     /// The structs that enclose the current value, each with the length of its path.
-    around: Vec<(&'static Struct, usize)>,
+    enclosing: Vec<(&'static Struct, usize)>,
     problems: Vec<Problem>,
 }
 
@@ -104,7 +106,7 @@ impl Decoder {
             _ => Map::new(),
         };
         let length = self.path.len();
-        self.around.push((fields, length));
+        self.enclosing.push((fields, length));
         let mut decoded = Map::new();
         for (name, field) in fields {
             self.enter(name);
@@ -117,7 +119,7 @@ impl Decoder {
         for name in given.into_iter().map(|(name, _)| name) {
             self.unknown(&name);
         }
-        self.around.pop();
+        self.enclosing.pop();
         Value::Object(decoded)
     }
 
@@ -215,7 +217,7 @@ impl Decoder {
     }
 
     fn unknown(&mut self, name: &str) {
-        let hint: Option<FieldHint> = unknown::hint(&self.around, &self.path, name);
+        let hint: Option<FieldHint> = hint(&self.enclosing, &self.path, name);
         let length = self.path.len();
         self.enter(name);
         self.problems.push(Problem::Unknown(UnknownField { path: self.path.clone(), hint }));
@@ -274,4 +276,40 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(entries) => entries.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
+}
+
+/// A suggestion for the field `name`, which the innermost of the `enclosing` structs does not have: a
+/// known field at another depth, or one with a similar name in the same struct; or that the document
+/// is a patch. Each struct comes with the length of its `path`.
+fn hint(enclosing: &[(&'static Struct, usize)], path: &str, name: &str) -> Option<FieldHint> {
+    if name.starts_with('$') {
+        return Some(FieldHint::PatchDirective);
+    }
+    let (innermost, outer) = enclosing.split_last()?;
+    let fields = innermost.0;
+    let join = |prefix: &str, rest: &str| match prefix {
+        "" => rest.to_owned(),
+        prefix => format!("{prefix}.{rest}"),
+    };
+    let above = outer.iter().rev().find(|(fields, _)| fields.contains_key(name));
+    if let Some((_, length)) = above {
+        return Some(FieldHint::Elsewhere { path: join(&path[..*length], name) });
+    }
+    let nearest = fields.keys().map(|known| (likeness(known, name), known));
+    let nearest = nearest.filter(|(likeness, _)| *likeness >= LIKENESS);
+    if let Some((_, known)) = nearest.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
+        return Some(FieldHint::Nearest { name: known.clone() });
+    }
+    let below = fields
+        .iter()
+        .find(|(_, field)| field.kind.as_struct().is_some_and(|inner| inner.contains_key(name)));
+    let (parent, _) = below?;
+    Some(FieldHint::Elsewhere { path: join(path, &format!("{parent}.{name}")) })
+}
+
+fn likeness(known: &str, name: &str) -> f64 {
+    if known.eq_ignore_ascii_case(name) {
+        return 1.0;
+    }
+    strsim::normalized_damerau_levenshtein(known, name).max(strsim::jaro_winkler(known, name) - 0.1)
 }

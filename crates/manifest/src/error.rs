@@ -236,34 +236,41 @@ pub struct Seen {
 }
 
 /// The reason why bytes are not valid text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodingProblem {
     /// Not UTF-8.
+    #[error("not valid UTF-8; save the file as UTF-8")]
     NotUtf8,
     /// A UTF-16 byte order mark, but not UTF-16.
+    #[error("has a UTF-16 byte order mark but is not valid UTF-16; save the file as UTF-8")]
     NotUtf16,
 }
 
 /// The limits on manifests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Limit {
     /// Size of a file.
+    #[error("the file has {bytes} bytes; at most {MAX_FILE_BYTES} are read")]
     FileSize {
         /// Size of the file, in bytes.
         bytes: usize,
     },
     /// Number of documents in a file.
+    #[error("more than {MAX_DOCUMENTS} documents in one file")]
     Documents,
     /// Depth of lists and mappings.
+    #[error("lists and mappings nest more than {MAX_NESTING} deep")]
     Nesting,
     /// Expanded size of aliases.
+    #[error("aliases expand to more than the limit")]
     Aliases,
 }
 
 /// A problem of a value. Values of the wrong type are never printed: they may be secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeProblem {
     /// The value has the wrong type.
+    #[error("must be {want}, not {have}{}", advice(want, *have))]
     Kind {
         /// The expected type, such as `a string`.
         want: &'static str,
@@ -271,6 +278,7 @@ pub enum TypeProblem {
         have: JsonKind,
     },
     /// A number that is not an integer, or outside the field's range.
+    #[error("must be a whole number of at most {bits} bits, not {have}")]
     Integer {
         /// The number.
         have: String,
@@ -278,16 +286,19 @@ pub enum TypeProblem {
         bits: u8,
     },
     /// Not a quantity such as `100m` or `64Mi`.
+    #[error("`{have}` is not a quantity; use for example `100m` or `64Mi`")]
     Quantity {
         /// The text of the value.
         have: String,
     },
     /// Not a time in RFC 3339 format.
+    #[error("`{have}` is not a time; use for example `2026-01-31T10:00:00Z`")]
     Time {
         /// The text of the value.
         have: String,
     },
     /// The deprecated annotation with the `templateGeneration` is not an integer.
+    #[error("`{have}` is not a whole number")]
     TemplateGeneration {
         /// The text of the value.
         have: String,
@@ -338,56 +349,12 @@ impl fmt::Display for JsonKind {
     }
 }
 
-impl fmt::Display for TypeProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kind { want, have } => {
-                write!(f, "must be {want}, not {have}")?;
-                match (*want, have) {
-                    (STRING, JsonKind::Bool | JsonKind::Number) => {
-                        f.write_str("; put it in quotes")
-                    }
-                    (BOOLEAN | INTEGER, JsonKind::String) => {
-                        f.write_str("; write it without quotes")
-                    }
-                    _fits_no_advice => Ok(()),
-                }
-            }
-            Self::Integer { have, bits } => {
-                write!(f, "must be a whole number of at most {bits} bits, not {have}")
-            }
-            Self::Quantity { have } => {
-                write!(f, "`{have}` is not a quantity; use for example `100m` or `64Mi`")
-            }
-            Self::Time { have } => {
-                write!(f, "`{have}` is not a time; use for example `2026-01-31T10:00:00Z`")
-            }
-            Self::TemplateGeneration { have } => write!(f, "`{have}` is not a whole number"),
-        }
-    }
-}
-
-impl fmt::Display for EncodingProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotUtf8 => "not valid UTF-8; save the file as UTF-8",
-            Self::NotUtf16 => {
-                "has a UTF-16 byte order mark but is not valid UTF-16; save the file as UTF-8"
-            }
-        })
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::FileSize { bytes } => {
-                write!(f, "the file has {bytes} bytes; at most {MAX_FILE_BYTES} are read")
-            }
-            Self::Documents => write!(f, "more than {MAX_DOCUMENTS} documents in one file"),
-            Self::Nesting => write!(f, "lists and mappings nest more than {MAX_NESTING} deep"),
-            Self::Aliases => f.write_str("aliases expand to more than the limit"),
-        }
+/// What to do about a value of the wrong type, if that is clear.
+fn advice(want: &str, have: JsonKind) -> &'static str {
+    match (want, have) {
+        (STRING, JsonKind::Bool | JsonKind::Number) => "; put it in quotes",
+        (BOOLEAN | INTEGER, JsonKind::String) => "; write it without quotes",
+        _unclear => "",
     }
 }
 

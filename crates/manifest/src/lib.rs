@@ -24,7 +24,6 @@ mod single;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod unknown;
 mod validate;
 mod warning;
 mod written;
@@ -45,8 +44,8 @@ pub use field_error::{ErrorKind, FieldError, RefusedBy};
 pub use mentions::is_read;
 pub use policy::Policies;
 pub use single::{NotOneDocument, single_document};
-pub use validate::{FieldWarning, selector_changes, validate, validate_update, warnings};
-pub use warning::{FieldHint, UnknownField, Warning};
+pub use validate::{selector_changes, unchecked_volumes, validate, validate_update, warnings};
+pub use warning::{FieldHint, FieldWarning, UnknownField, Warning};
 
 /// Options for reading manifests.
 #[derive(Clone, Debug)]

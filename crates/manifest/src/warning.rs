@@ -4,8 +4,6 @@ use std::fmt;
 
 use daemonset::model::Place;
 
-use super::validate::FieldWarning;
-
 /// One warning about a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
@@ -27,11 +25,11 @@ pub enum Warning {
         /// Path of the field, and a suggestion.
         field: UnknownField,
     },
-    /// The API server accepts the object with a warning.
+    /// The API server accepts the field with a warning, or `ds-plan` does not check it.
     Field {
         /// Position of the field, or of its nearest parent.
         place: Place,
-        /// The warning, in the server's words.
+        /// The warning.
         warning: FieldWarning,
     },
     /// Fields that only the server writes were ignored.
@@ -46,6 +44,22 @@ pub enum Warning {
         /// Position of the document.
         place: Place,
     },
+}
+
+/// A field that is accepted with a warning. Its `Display` is the warning, in the server's words if
+/// it is the server's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldWarning {
+    /// Path of the field.
+    pub path: String,
+    /// Text of the warning.
+    pub message: String,
+}
+
+impl fmt::Display for FieldWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
 }
 
 /// A field that the API does not have, and a suggestion.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// A row: `set` maps paths of the object to their new values; `null` removes.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
     pub name: String,
@@ -16,6 +16,10 @@ pub struct Row {
     /// The expected warnings of the API server; in the table of warnings only.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// The expected warnings of `ds-plan`, which the API server does not have; in the table of
+    /// warnings only.
+    #[serde(default)]
+    pub own_warnings: Vec<String>,
     /// `true` for a rule of `ds-plan`: the API server accepts the object.
     #[serde(default)]
     pub ours: bool,

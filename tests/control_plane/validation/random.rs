@@ -25,9 +25,33 @@ const QUANTITIES: [&str; 9] = ["0", "1", "2", "-1", "500m", "1500m", "1Gi", "2Mi
 const RESOURCES: [&str; 7] =
     ["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "hugepages-2Mi", "disk", "pods"];
 /// Fields that a server with default feature gates drops before it validates, or that have no
-/// validation.
-const LEFT_OUT: [&str; 5] =
-    ["clusterTrustBundle", "podCertificate", "stopSignal", "schedulingGroup", "managedFields"];
+/// validation here, such as those of rare volume plug-ins.
+const LEFT_OUT: [&str; 24] = [
+    "clusterTrustBundle",
+    "podCertificate",
+    "stopSignal",
+    "schedulingGroup",
+    "managedFields",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "scaleIO",
+];
 
 /// Creates the same objects for the same seed.
 pub(super) struct Maker {

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::at::{At, Errors};
-use super::containers::visit_all;
+use super::at::At;
+use super::context::visit_containers;
+use super::formats::local_descending_path;
 use super::go_text::quoted;
-use super::paths;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -21,29 +21,28 @@ pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kub
 pub(super) const APP_ARMOR_CONTAINER: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Validates the annotations without the fields.
-pub(super) fn check(annotations: &At<'_>, pod: &At<'_>, errors: &mut Errors) {
+pub(super) fn check(annotations: &At<'_>, pod: &At<'_>) {
     for (key, value) in annotations.entries() {
-        match key {
-            MIRROR if pod.get("nodeName").is_empty() => {
-                let why = "must set spec.nodeName if mirror pod annotation is set";
-                errors.push(value.invalid(why));
-            }
-            DELETION_COST if !is_int32(value.text()) => {
-                errors.push(value.invalid("must be a 32bit integer"));
-            }
-            _other => {}
+        if key == MIRROR {
+            let is_unbound = pod.get("nodeName").is_empty();
+            value.invalid_if(is_unbound, "must set spec.nodeName if mirror pod annotation is set");
+        } else if key == DELETION_COST {
+            value.invalid_if(!is_int32(value.text()), "must be a 32bit integer");
         }
     }
     for (key, value) in annotations.entries() {
         if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
-            check_seccomp(&value.reported_at(annotations.path_of(key)), errors);
+            check_seccomp(&value.reported_at(annotations.path_of(key)));
         }
     }
-    let containers = visit_all(pod);
+    let containers = visit_containers(pod);
     let containers: BTreeSet<&str> = containers.iter().map(|one| one.get("name").text()).collect();
     for (key, value) in annotations.entries() {
         if let Some(container) = key.strip_prefix(APP_ARMOR_CONTAINER) {
-            check_app_armor(container, &value, &containers, errors);
+            if !containers.contains(container) {
+                value.invalid_as(quoted(container), "container not found");
+            }
+            check_app_armor(&value);
         }
     }
 }
@@ -55,93 +54,62 @@ fn is_int32(text: &str) -> bool {
     first_digit_is_fine && text.parse::<i32>().is_ok()
 }
 
-fn check_seccomp(profile: &At<'_>, errors: &mut Errors) {
-    match profile.text() {
-        "runtime/default" | "docker/default" | "unconfined" => {}
-        text => match text.strip_prefix("localhost/") {
-            Some(file) => {
-                let file = serde_json::Value::from(file);
-                let file = At::root(&file).reported_at(profile.path());
-                paths::local_descending(&file, errors);
-            }
-            None => errors.push(profile.invalid("must be a valid seccomp profile")),
-        },
+fn check_seccomp(profile: &At<'_>) {
+    match (profile.text(), profile.text().strip_prefix("localhost/")) {
+        ("runtime/default" | "docker/default" | "unconfined", _) => {}
+        (_, Some(file)) => profile.text_follows(file, local_descending_path),
+        (_, None) => profile.invalid("must be a valid seccomp profile"),
     }
 }
 
-fn check_app_armor(
-    container: &str,
-    profile: &At<'_>,
-    containers: &BTreeSet<&str>,
-    errors: &mut Errors,
-) {
-    if !containers.contains(container) {
-        errors.push(profile.invalid_as(quoted(container), "container not found"));
-    }
+fn check_app_armor(profile: &At<'_>) {
     let text = profile.text();
-    let known = matches!(text, "" | "runtime/default" | "unconfined");
-    if !known && !text.starts_with("localhost/") {
-        errors.push(profile.invalid(&format!("invalid AppArmor profile name: {}", quoted(text))));
-    }
+    let is_known = matches!(text, "" | "runtime/default" | "unconfined");
+    let why = format!("invalid AppArmor profile name: {}", quoted(text));
+    profile.invalid_if(!is_known && !text.starts_with("localhost/"), &why);
 }
 
 /// Validates that annotations and fields agree.
-pub(super) fn check_against_fields(annotations: &At<'_>, pod: &At<'_>, errors: &mut Errors) {
-    let annotation = |key: &str| annotations.json().get(key).and_then(|value| value.as_str());
-    let pod_seccomp = profile_of(pod, "seccompProfile");
-    if let Some(text) = annotation(SECCOMP_POD) {
-        check_match(text, &pod_seccomp, "seccomp", errors);
-    }
-    for container in visit_all(pod) {
+pub(super) fn check_against_fields(annotations: &At<'_>, pod: &At<'_>) {
+    let [seccomp, app_armor] =
+        ["securityContext.seccompProfile", "securityContext.appArmorProfile"];
+    check_match(&annotations.entry(SECCOMP_POD), &pod.nested(seccomp), "seccomp");
+    for container in visit_containers(pod) {
         let key = format!("{SECCOMP_CONTAINER}{}", container.get("name").text());
-        if let Some(text) = annotation(&key) {
-            check_match(text, &profile_of(&container, "seccompProfile"), "seccomp", errors);
-        }
+        check_match(&annotations.entry(&key), &container.nested(seccomp), "seccomp");
     }
-    if pod.get("os").get("name").text() == "windows" {
+    if pod.nested("os.name").text() == "windows" {
         return;
     }
-    let pod_app_armor = profile_of(pod, "appArmorProfile");
-    for container in visit_all(pod) {
+    let of_pod = pod.nested(app_armor);
+    for container in visit_containers(pod) {
         let key = format!("{APP_ARMOR_CONTAINER}{}", container.get("name").text());
-        if let Some(text) = annotation(&key) {
-            let own = profile_of(&container, "appArmorProfile");
-            let profile = if own.is_set() { own.clone() } else { pod_app_armor.clone() };
-            check_match(text, &profile.reported_at(own.path()), "apparmor", errors);
-        }
+        let own = container.nested(app_armor);
+        let profile = if own.is_set() { own.clone() } else { of_pod.clone() };
+        check_match(&annotations.entry(&key), &profile.reported_at(own.path()), "apparmor");
     }
 }
 
-fn profile_of<'a>(holder: &At<'a>, kind: &str) -> At<'a> {
-    holder.get("securityContext").get(kind)
-}
-
-/// Validates that the annotation names the same profile as the field, if there is a field.
-fn check_match(annotation: &str, profile: &At<'_>, what: &str, errors: &mut Errors) {
+/// Validates that the annotation names the same profile as the field, if both are there.
+fn check_match(annotation: &At<'_>, profile: &At<'_>, what: &str) {
+    if !annotation.is_set() {
+        return;
+    }
     let (kind, file) = (profile.get("type"), profile.get("localhostProfile"));
+    let named = annotation.text();
     let kind_matches = match kind.text() {
-        "Unconfined" => annotation == "unconfined",
+        "Unconfined" => named == "unconfined",
         "RuntimeDefault" => {
-            annotation == "runtime/default" || what == "seccomp" && annotation == "docker/default"
+            named == "runtime/default" || what == "seccomp" && named == "docker/default"
         }
-        "Localhost" => annotation.starts_with("localhost/"),
-        _unset_or_reported_elsewhere => return,
+        "Localhost" => named.starts_with("localhost/"),
+        _unset_or_reported_elsewhere => true,
     };
+    let file_matches = kind.text() != "Localhost"
+        || file.is_set() && named.strip_prefix("localhost/") == Some(file.text());
     if !kind_matches {
-        errors.push(kind.forbidden(&format!("{what} type in annotation and field must match")));
-    } else if kind.text() == "Localhost"
-        && (!file.is_set() || annotation.strip_prefix("localhost/") != Some(file.text()))
-    {
-        errors.push(file.forbidden(&format!("{what} profile in annotation and field must match")));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::validate::table;
-
-    #[test]
-    fn rules() {
-        table::check(include_str!("annotations.yaml"));
+        kind.forbidden(&format!("{what} type in annotation and field must match"));
+    } else if !file_matches {
+        file.forbidden(&format!("{what} profile in annotation and field must match"));
     }
 }

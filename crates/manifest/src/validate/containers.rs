@@ -4,149 +4,122 @@
 
 use std::collections::BTreeSet;
 
-use super::at::{At, Errors};
-use super::security_context;
-use super::volumes::Volumes;
-use super::{env, mounts, names, ports, probes, resources, restart_rules};
+use super::at::At;
+use super::context::{ContainerContext, PULL_POLICIES};
+use super::formats::dns_label;
+use super::rules::Rule::{
+    Check, Empty, Fields, Forbidden, OneOf, OneOfIfSet, Required, RequiredFollows, RequiredOneOf,
+};
+use super::rules::Rules;
+use super::{env, mounts, ports, probes, resources, security_context};
 
-/// Values of `imagePullPolicy`.
-pub(super) const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
+const MAX_RULES: usize = 20;
+const MAX_EXIT_CODES: usize = 255;
+const NEEDS_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
-/// The parts of the pod that the rules of a container depend on.
-pub(super) struct Surroundings<'a> {
-    /// The volumes without errors.
-    pub(super) volumes: Volumes<'a>,
-    /// The names of the pod's resource claims.
-    pub(super) claims: BTreeSet<&'a str>,
-    /// The pod's `terminationGracePeriodSeconds`.
-    pub(super) grace_period: Option<i64>,
-    /// `true` if root in the container is root on the node (`hostUsers`).
-    pub(super) host_users: bool,
-    /// The pod's `restartPolicy`.
-    pub(super) restart_policy: &'a str,
-}
+const EXIT_CODES: Rules = &[
+    ("operator", OneOf(&["In", "NotIn"])),
+    ("values", Check(|values| values.too_many_if_over(MAX_EXIT_CODES))),
+];
 
-/// Every container of the pod in the order in which upstream visits them.
-pub(super) fn visit_all<'a>(pod: &At<'a>) -> Vec<At<'a>> {
-    let kinds = ["initContainers", "containers", "ephemeralContainers"];
-    kinds.iter().flat_map(|kind| pod.get(kind).items()).collect()
-}
+const NOT_EPHEMERAL: &str = "cannot be set for an Ephemeral Container";
+
+/// Fields that an ephemeral container may not have.
+const ONLY_FOR_DEBUGGING: Rules = &[
+    ("ports", Empty(NOT_EPHEMERAL)),
+    ("resources", Empty(NOT_EPHEMERAL)),
+    ("resizePolicy", Empty(NOT_EPHEMERAL)),
+    ("restartPolicy", Forbidden(NOT_EPHEMERAL)),
+    ("restartPolicyRules", Forbidden(NOT_EPHEMERAL)),
+    ("livenessProbe", Forbidden(NOT_EPHEMERAL)),
+    ("readinessProbe", Forbidden(NOT_EPHEMERAL)),
+    ("startupProbe", Forbidden(NOT_EPHEMERAL)),
+    ("lifecycle", Forbidden(NOT_EPHEMERAL)),
+    ("volumeMounts[*]", Fields(MOUNT_FOR_DEBUGGING)),
+];
+
+const MOUNT_FOR_DEBUGGING: Rules =
+    &[("subPath", Empty(NOT_EPHEMERAL)), ("subPathExpr", Empty(NOT_EPHEMERAL))];
 
 /// Validates `containers`, `initContainers` and `ephemeralContainers`, in this order.
-pub(super) fn check(pod: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
-    check_regular(&pod.get("containers"), around, errors);
-    check_init(pod, around, errors);
-    check_ephemeral(pod, around, errors);
+pub(super) fn check(pod: &At<'_>, context: &ContainerContext<'_>) {
+    check_regular(&pod.get("containers"), context);
+    check_init(pod, context);
+    check_ephemeral(pod, context);
 }
 
-fn check_regular(containers: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
-    containers.not_empty(errors);
-    let mut taken = BTreeSet::new();
+fn check_regular(containers: &At<'_>, context: &ContainerContext<'_>) {
+    containers.check(Required);
+    let mut all_names = BTreeSet::new();
     for container in containers.items() {
-        check_common(&container, around, errors);
-        if !taken.insert(container.get("name").text()) {
-            errors.push(container.get("name").duplicate());
-        }
-        probes::check_lifecycle(&container, around, errors);
-        probes::check(&container, around, errors);
-        restart_rules::check(&container, errors);
+        check_common(&container, context);
+        container.get("name").unique_in(&mut all_names);
+        probes::check(&container, context);
+        check_restart_policy(&container);
     }
-    let containers: Vec<_> = containers.items().collect();
-    ports::check_host_ports(&containers, errors);
+    ports::check_host_ports(containers.items());
 }
 
-fn check_init(pod: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
-    let mut taken: BTreeSet<&str> = names_of(&pod.get("containers"));
+fn check_init(pod: &At<'_>, context: &ContainerContext<'_>) {
+    let mut all_names = names_of(&pod.get("containers"));
     let containers = pod.get("initContainers");
     for container in containers.items() {
-        let is_sidecar = container.get("restartPolicy").text() == "Always";
-        check_common(&container, around, errors);
-        restart_rules::check_init(&container, errors);
+        check_common(&container, context);
+        let policy = container.get("restartPolicy");
+        if policy.is_set() {
+            check_restart_policy(&container);
+        } else {
+            policy.required_if(!container.get("restartPolicyRules").is_empty(), NEEDS_POLICY);
+        }
         let name = container.get("name");
-        if taken.contains(name.text()) {
-            errors.push(name.duplicate());
+        if all_names.contains(name.text()) {
+            name.duplicate();
         } else if !name.is_empty() {
-            taken.insert(name.text());
+            all_names.insert(name.text());
         }
         // Init containers run one after the other, so they do not share ports; upstream reports all
         // of them as the first container's.
         let first = container.clone().reported_at(format!("{}[0]", containers.path()));
-        ports::check_host_ports(&[first], errors);
-        if is_sidecar {
-            probes::check_lifecycle(&container, around, errors);
-            probes::check(&container, around, errors);
+        ports::check_host_ports(std::iter::once(first));
+        if policy.text() == "Always" {
+            probes::check(&container, context);
         } else {
-            check_runs_once(&container, errors);
+            check_runs_once(&container);
         }
     }
 }
 
 /// Rejects fields that are valid only for containers that keep running, such as probes.
-fn check_runs_once(container: &At<'_>, errors: &mut Errors) {
-    for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
-        if let Some(field) = container.find(field) {
-            let why = "may not be set for init containers without restartPolicy=Always";
-            errors.push(field.forbidden(why));
-        }
-    }
-    for policy in container.get("resizePolicy").items() {
-        let restart = policy.get("restartPolicy");
-        if restart.text() == "RestartContainer" {
-            let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
-            errors.push(restart.invalid_json(why));
-        }
+fn check_runs_once(container: &At<'_>) {
+    let why = "may not be set for init containers without restartPolicy=Always";
+    container.check_fields(&[
+        ("lifecycle", Forbidden(why)),
+        ("livenessProbe", Forbidden(why)),
+        ("readinessProbe", Forbidden(why)),
+        ("startupProbe", Forbidden(why)),
+    ]);
+    for restart in container.each("resizePolicy[*].restartPolicy") {
+        let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+        restart.invalid_json_if(restart.text() == "RestartContainer", why);
     }
 }
 
 /// Validates ephemeral containers; a template may not have any, but upstream reports their errors
 /// too.
-fn check_ephemeral(pod: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
-    let others = names_of(&pod.get("containers"));
-    let others: BTreeSet<&str> =
-        others.union(&names_of(&pod.get("initContainers"))).copied().collect();
-    let mut taken = others.clone();
+fn check_ephemeral(pod: &At<'_>, context: &ContainerContext<'_>) {
+    let mut others = names_of(&pod.get("containers"));
+    others.extend(names_of(&pod.get("initContainers")));
+    let mut all_names = others.clone();
     for container in pod.get("ephemeralContainers").items() {
-        check_common(&container, around, errors);
-        let (name, target) = (container.get("name"), container.get("targetContainerName"));
-        if container.get("image").text().trim() != container.get("image").text() {
-            let why = "must not have leading or trailing whitespace";
-            errors.push(container.get("image").invalid(why));
-        }
-        if !taken.insert(name.text()) {
-            errors.push(name.duplicate());
-        }
+        check_common(&container, context);
+        let (image, target) = (container.get("image"), container.get("targetContainerName"));
+        let is_padded = image.text().trim() != image.text();
+        image.invalid_if(is_padded, "must not have leading or trailing whitespace");
+        container.get("name").unique_in(&mut all_names);
         if !target.is_empty() && !others.contains(target.text()) {
-            errors.push(target.not_found());
+            target.not_found();
         }
-        check_only_for_debugging(&container, errors);
-    }
-}
-
-fn check_only_for_debugging(container: &At<'_>, errors: &mut Errors) {
-    let why = "cannot be set for an Ephemeral Container";
-    for field in ["ports", "resources", "resizePolicy"] {
-        if !container.get(field).is_empty() {
-            errors.push(container.get(field).forbidden(why));
-        }
-    }
-    for field in [
-        "restartPolicy",
-        "restartPolicyRules",
-        "livenessProbe",
-        "readinessProbe",
-        "startupProbe",
-        "lifecycle",
-    ] {
-        if let Some(field) = container.find(field) {
-            errors.push(field.forbidden(why));
-        }
-    }
-    for mount in container.get("volumeMounts").items() {
-        for field in ["subPath", "subPathExpr"] {
-            if !mount.get(field).is_empty() {
-                errors.push(mount.get(field).forbidden(why));
-            }
-        }
+        container.check_fields(ONLY_FOR_DEBUGGING);
     }
 }
 
@@ -155,47 +128,49 @@ fn names_of<'a>(containers: &At<'a>) -> BTreeSet<&'a str> {
 }
 
 /// Validates fields of all types of containers (upstream: `validateContainerCommon`).
-fn check_common(container: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
-    container.get("name").required_and_follows(names::dns_label, errors);
-    container.get("image").not_empty(errors);
-    let policies = ["File", "FallbackToLogsOnError"];
-    container.get("terminationMessagePolicy").required_one_of(&policies, errors);
-    ports::check(&container.get("ports"), errors);
-    env::check(&container.get("env"), errors);
-    env::check_from(&container.get("envFrom"), errors);
-    mounts::check(container, &around.volumes, errors);
-    mounts::check_devices(container, &around.volumes, errors);
-    container.get("imagePullPolicy").required_one_of(&PULL_POLICIES, errors);
-    let resources = container.get("resources");
-    resources::check(&resources, resources::check_container_name, &around.claims, errors);
-    check_resize_policy(&container.get("resizePolicy"), around.restart_policy, errors);
-    security_context::check(&container.get("securityContext"), around.host_users, errors);
+fn check_common(container: &At<'_>, context: &ContainerContext<'_>) {
+    container.check_fields(&[
+        ("name", RequiredFollows(dns_label)),
+        ("image", Required),
+        ("terminationMessagePolicy", RequiredOneOf(&["File", "FallbackToLogsOnError"])),
+        ("ports", Check(ports::check)),
+        ("env", Check(env::check)),
+        ("envFrom", Check(env::check_from)),
+    ]);
+    mounts::check(container, &context.volumes);
+    mounts::check_devices(container, &context.volumes);
+    container.get("imagePullPolicy").check(RequiredOneOf(PULL_POLICIES));
+    resources::check_container(&container.get("resources"), &context.claims);
+    check_resize_policy(&container.get("resizePolicy"), context.restart_policy);
+    security_context::check(&container.get("securityContext"), context.host_users);
 }
 
 /// Validates `resizePolicy`; only duplicates are reported with an index.
-fn check_resize_policy(policies: &At<'_>, pod_restart_policy: &str, errors: &mut Errors) {
-    let mut taken = BTreeSet::new();
+fn check_resize_policy(policies: &At<'_>, pod_restart_policy: &str) {
+    let mut all_resources = BTreeSet::new();
     for policy in policies.items() {
-        let resource = policy.get("resourceName").reported_at(policies.path());
-        if !taken.insert(resource.text()) {
-            errors.push(resource.clone().reported_at(policy.path()).duplicate());
-        }
-        resource.required_one_of(&["cpu", "memory"], errors);
-        let restart = policy.get("restartPolicy").reported_at(policies.path());
-        restart.required_one_of(&["NotRequired", "RestartContainer"], errors);
-        if pod_restart_policy == "Never" && restart.text() != "NotRequired" {
-            let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
-            errors.push(restart.invalid_json(why));
-        }
+        policy.get("resourceName").reported_at(policy.path()).unique_in(&mut all_resources);
+        let [resource, restart] = ["resourceName", "restartPolicy"]
+            .map(|field| policy.get(field).reported_at(policies.path()));
+        resource.check(RequiredOneOf(&["cpu", "memory"]));
+        restart.check(RequiredOneOf(&["NotRequired", "RestartContainer"]));
+        let restarts = pod_restart_policy == "Never" && restart.text() != "NotRequired";
+        let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+        restart.invalid_json_if(restarts, why);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::validate::table;
-
-    #[test]
-    fn rules() {
-        table::check(include_str!("containers.yaml"));
+/// Validates `restartPolicy` and `restartPolicyRules` (upstream:
+/// `validateContainerRestartPolicy`).
+fn check_restart_policy(container: &At<'_>) {
+    let (policy, rules) = (container.get("restartPolicy"), container.get("restartPolicyRules"));
+    policy.check(OneOfIfSet(&["Always", "Never", "OnFailure"]));
+    policy.required_if(!rules.is_empty() && !policy.is_set(), NEEDS_POLICY);
+    rules.too_many_if_over(MAX_RULES);
+    for rule in rules.items() {
+        rule.get("action").check(OneOf(&["Restart", "RestartAllContainers"]));
+        let codes = rule.get("exitCodes");
+        codes.required_if(!codes.is_set(), "must be specified");
+        codes.check(Fields(EXIT_CODES));
     }
 }

@@ -46,12 +46,37 @@ pub(super) fn json(value: &Value) -> String {
     escaped_for_html(&sorted(value).to_string())
 }
 
-/// A struct as `json.Marshal` prints it: fields in the order of the Go type, `null` for those that
-/// are not set.
-pub(super) fn json_struct(fields: &[(&str, String)]) -> String {
-    let fields: Vec<String> =
-        fields.iter().map(|(name, json)| format!("\"{name}\":{json}")).collect();
-    format!("{{{}}}", fields.join(","))
+/// The fields of an internal struct of upstream in Go's order: Go's name, the name in the
+/// manifest, and the type.
+pub(super) type GoStruct = &'static [(&'static str, &'static str, GoType)];
+
+/// How `json.Marshal` prints a field of a struct.
+#[derive(Clone, Copy)]
+pub(super) enum GoType {
+    /// A value; when absent, this text. `""` omits the field (upstream: `omitempty`).
+    Or(&'static str),
+    /// A pointer to a struct.
+    Struct(GoStruct),
+}
+
+/// A string, which is empty when absent.
+pub(super) const STRING: GoType = GoType::Or("\"\"");
+/// A pointer or a list, which is `null` when absent.
+pub(super) const POINTER: GoType = GoType::Or("null");
+
+/// A value as `json.Marshal` prints upstream's struct of it.
+pub(super) fn json_struct(value: &Value, fields: GoStruct) -> String {
+    let fields = fields.iter().filter_map(|(go_name, name, kind)| {
+        let shown = match (value.get(name).filter(|it| !it.is_null()), kind) {
+            (None, GoType::Or("")) => return None,
+            (None, GoType::Or(absent)) => (*absent).to_owned(),
+            (None, GoType::Struct(_)) => "null".to_owned(),
+            (Some(value), GoType::Or(_)) => json(value),
+            (Some(value), GoType::Struct(fields)) => json_struct(value, fields),
+        };
+        Some(format!("\"{go_name}\":{shown}"))
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 fn escaped_for_html(json: &str) -> String {
@@ -110,9 +135,25 @@ mod tests {
         ] {
             assert_eq!(json(&input), want);
         }
-        assert_eq!(
-            json_struct(&[("Type", "\"x\"".into()), ("A", "null".into())]),
-            r#"{"Type":"x","A":null}"#
-        );
+    }
+    #[test]
+    fn structs_are_printed_as_go_prints_them() {
+        const INNER: GoStruct = &[("C", "c", POINTER)];
+        const OUTER: GoStruct = &[
+            ("Type", "type", STRING),
+            ("A", "a", GoType::Struct(INNER)),
+            ("D", "d", GoType::Or("0")),
+            ("e", "e", GoType::Or("")),
+        ];
+        for (input, want) in [
+            (value!({"type": "<"}), r#"{"Type":"\u003c","A":null,"D":0}"#),
+            (
+                value!({"a": {"c": ["x"]}, "d": 2, "e": true}),
+                r#"{"Type":"","A":{"C":["x"]},"D":2,"e":true}"#,
+            ),
+            (value!({"a": {}, "e": null}), r#"{"Type":"","A":{"C":null},"D":0}"#),
+        ] {
+            assert_eq!(json_struct(&input, OUTER), want);
+        }
     }
 }

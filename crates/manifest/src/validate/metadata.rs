@@ -3,158 +3,116 @@
 //!
 //! Not here: `managedFields` and `generation`, which only the server writes.
 
-use super::at::{At, Errors};
-use super::go_text::{json_struct, quoted};
-use super::names;
+use super::at::At;
+use super::formats::{dns_label, dns_subdomain, dns_subdomain_prefix, label_key, label_value};
+use super::go_text::{GoStruct, GoType, STRING, json_struct};
+use super::rules::Rule::{Check, FollowsIfNotEmpty, RequiredFollows};
 
 /// Limit of all annotations of an object, keys and values, in bytes.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// Validates `metadata` of a namespaced object whose name is a DNS subdomain.
-pub(super) fn check(metadata: &At<'_>, errors: &mut Errors) {
-    name(metadata, errors);
-    metadata.get("namespace").required_and_follows(names::dns_label, errors);
-    labels(&metadata.get("labels"), errors);
-    annotations(&metadata.get("annotations"), errors);
-    owner_references(&metadata.get("ownerReferences"), errors);
-    finalizers(&metadata.get("finalizers"), errors);
-}
+const OMITTED: GoType = GoType::Or("");
+const OWNER_REFERENCE: GoStruct = &[
+    ("apiVersion", "apiVersion", STRING),
+    ("kind", "kind", STRING),
+    ("name", "name", STRING),
+    ("uid", "uid", STRING),
+    ("controller", "controller", OMITTED),
+    ("blockOwnerDeletion", "blockOwnerDeletion", OMITTED),
+];
 
-/// Validates the name. Upstream has generated it by now; here a prefix that generates valid names
-/// is sufficient.
-fn name(metadata: &At<'_>, errors: &mut Errors) {
+/// Validates `metadata` of a namespaced object whose name is a DNS subdomain. Upstream has
+/// generated the name by now; here a prefix that generates valid names is sufficient.
+pub(super) fn check(metadata: &At<'_>) {
     let (name, generate_name) = (metadata.get("name"), metadata.get("generateName"));
-    generate_name.follows_if_set(names::dns_subdomain_prefix, errors);
-    if name.is_empty() && generate_name.is_empty() {
-        errors.push(name.required("name or generateName is required"));
-    }
-    name.follows_if_set(names::dns_subdomain, errors);
+    generate_name.check(FollowsIfNotEmpty(dns_subdomain_prefix));
+    let is_unnamed = name.is_empty() && generate_name.is_empty();
+    name.required_if(is_unnamed, "name or generateName is required");
+    metadata.check_fields(&[
+        ("name", FollowsIfNotEmpty(dns_subdomain)),
+        ("namespace", RequiredFollows(dns_label)),
+        ("labels", Check(labels)),
+        ("annotations", Check(annotations)),
+        ("ownerReferences", Check(owner_references)),
+        ("finalizers", Check(finalizers)),
+    ]);
 }
 
 /// Validates a map of labels or a `nodeSelector`; errors are reported at the map, without the key
 /// (upstream: `ValidateLabels`).
-pub(super) fn labels(labels: &At<'_>, errors: &mut Errors) {
+pub(super) fn labels(labels: &At<'_>) {
     for (key, value) in labels.entries() {
-        let complaints = names::label_key(key).into_iter();
-        errors.extend(complaints.map(|why| labels.invalid_as(quoted(key), &why)));
-        value.reported_at(labels.path()).follows(names::label_value, errors);
+        labels.text_follows(key, label_key);
+        labels.text_follows(value.text(), label_value);
     }
 }
 
 /// Validates a map of annotations; their keys may contain upper case (upstream:
 /// `ValidateAnnotations`).
-pub(super) fn annotations(annotations: &At<'_>, errors: &mut Errors) {
-    let mut size = 0;
-    for (key, value) in annotations.entries() {
-        size += key.len() + value.text().len();
-        let complaints = names::label_key(&key.to_lowercase()).into_iter();
-        errors.extend(complaints.map(|why| annotations.invalid_as(quoted(key), &why)));
+pub(super) fn annotations(annotations: &At<'_>) {
+    for (key, _) in annotations.entries() {
+        annotations.invalids_as(key, label_key(&key.to_lowercase()));
     }
-    if size > ANNOTATIONS_MAX {
-        errors.push(annotations.too_long(ANNOTATIONS_MAX));
-    }
+    let size = annotations.entries().map(|(key, value)| key.len() + value.text().len()).sum();
+    annotations.too_long_if_over(ANNOTATIONS_MAX, size);
 }
 
 /// Validates `ownerReferences`; errors are reported without an index (upstream:
 /// `ValidateOwnerReferences`).
-fn owner_references(references: &At<'_>, errors: &mut Errors) {
+fn owner_references(references: &At<'_>) {
     let mut controller: Option<String> = None;
     for reference in references.items() {
         let reference = reference.reported_at(references.path());
-        owner_reference(&reference, errors);
+        owner_reference(&reference);
         if reference.get("controller").is_true() {
             let this = format!("{}/{}", reference.get("kind").text(), reference.get("name").text());
             match &controller {
                 None => controller = Some(this),
-                Some(first) => errors.push(second_controller(references, first, &this)),
+                Some(first) => second_controller(references, first, &this),
             }
         }
     }
 }
 
-fn second_controller(references: &At<'_>, first: &str, second: &str) -> super::FieldError {
-    let all: Vec<String> = references.items().map(|reference| owner_json(&reference)).collect();
+fn second_controller(references: &At<'_>, first: &str, second: &str) {
+    let all = references.items().map(|reference| json_struct(reference.json(), OWNER_REFERENCE));
     let why = format!(
         "Only one reference can have Controller set to true. Found \"true\" in references for \
          {first} and {second}"
     );
-    references.invalid_as(format!("[{}]", all.join(",")), &why)
+    references.invalid_as(format!("[{}]", all.collect::<Vec<_>>().join(",")), &why);
 }
 
-fn owner_reference(reference: &At<'_>, errors: &mut Errors) {
+fn owner_reference(reference: &At<'_>) {
     let api_version = reference.get("apiVersion");
     let version = match api_version.text().split_once('/') {
         None => api_version.text(),
         Some((_group, version)) if !version.contains('/') => version,
         Some(_) => "",
     };
-    if version.is_empty() {
-        errors.push(api_version.invalid("version must not be empty"));
-    }
+    api_version.invalid_if(version.is_empty(), "version must not be empty");
     for field in ["kind", "name", "uid"] {
         let field = reference.get(field);
-        if field.is_empty() {
-            errors.push(field.invalid("must not be empty"));
-        }
+        field.invalid_if(field.is_empty(), "must not be empty");
     }
     if api_version.text() == "v1" && reference.get("kind").text() == "Event" {
-        let why = "/v1, Kind=Event is disallowed from being an owner";
-        errors.push(reference.invalid_as(owner_json(reference), why));
+        let shown = json_struct(reference.json(), OWNER_REFERENCE);
+        reference.invalid_as(shown, "/v1, Kind=Event is disallowed from being an owner");
     }
-}
-
-/// The owner reference as JSON in the order of the Go type; pointers only when they are set.
-fn owner_json(reference: &At<'_>) -> String {
-    let texts = ["apiVersion", "kind", "name", "uid"];
-    let mut fields: Vec<(&str, String)> =
-        texts.iter().map(|field| (*field, reference.get(field).marshalled())).collect();
-    for field in ["controller", "blockOwnerDeletion"] {
-        fields.extend(reference.find(field).map(|value| (field, value.marshalled())));
-    }
-    json_struct(&fields)
 }
 
 /// Validates finalizers as qualified names, without an index; then names without a prefix, with an
 /// index.
-fn finalizers(finalizers: &At<'_>, errors: &mut Errors) {
-    for finalizer in finalizers.items() {
-        finalizer.reported_at(finalizers.path()).follows(names::label_key, errors);
-    }
+fn finalizers(finalizers: &At<'_>) {
+    finalizers.texts().iter().for_each(|name| finalizers.text_follows(name, label_key));
     let all = finalizers.texts();
-    if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
-        let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(finalizers.invalid(why));
-    }
+    let orphans_and_waits = all.contains(&"orphan") && all.contains(&"foregroundDeletion");
+    let why = "finalizer orphan and foregroundDeletion cannot be both set";
+    finalizers.invalid_if(orphans_and_waits, why);
     for finalizer in finalizers.items() {
         let name = finalizer.text();
-        if !name.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&name) {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(finalizer.invalid(why));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::validate::table;
-
-    /// The API server compares the namespace with that of the request before it validates, so this
-    /// is not a row of the table.
-    #[test]
-    fn a_namespace_is_a_label() {
-        for (namespace, want) in [
-            ("", "metadata.namespace: Required value"),
-            ("a.b", "metadata.namespace: Invalid value: \"a.b\": must not contain dots"),
-        ] {
-            let mut object = table::valid();
-            object["metadata"]["namespace"] = namespace.into();
-            let errors = crate::validate(&object);
-            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [want]);
-        }
-    }
-
-    #[test]
-    fn rules() {
-        table::check(include_str!("metadata.yaml"));
+        let is_standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&name);
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        finalizer.invalid_if(!name.contains('/') && !is_standard, why);
     }
 }

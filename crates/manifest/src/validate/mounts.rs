@@ -3,131 +3,97 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::at::{At, Errors};
-use super::paths;
-use super::volumes::Volumes;
+use super::at::At;
+use super::context::Volumes;
+use super::formats::{has_backsteps, local_descending_path};
+use super::rules::Rule::{Follows, OneOfIfSet, Required};
 
 /// Validates `volumeMounts`. Errors of one field of a mount are reported without the index.
-pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>) {
     let mounts = container.get("volumeMounts");
-    let devices = places(&container.get("volumeDevices"), "devicePath");
+    let devices = paths_by_volume(&container.get("volumeDevices"), "devicePath");
     let device_paths: BTreeSet<&str> = devices.values().copied().collect();
-    let mut taken = BTreeSet::new();
+    let is_privileged = container.nested("securityContext.privileged").is_true();
+    let mut all_paths = BTreeSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
-        name.not_empty(errors);
+        name.check(Required);
         if !volumes.contains_key(name.text()) {
-            errors.push(name.not_found());
+            name.not_found();
         }
-        path.not_empty(errors);
-        if !taken.insert(path.text()) {
-            errors.push(path.invalid("must be unique"));
-        }
-        if devices.contains_key(name.text()) {
-            errors.push(name.invalid("must not already exist in volumeDevices"));
-        }
-        if device_paths.contains(path.text()) {
-            errors.push(path.invalid("must not already exist as a path in volumeDevices"));
-        }
-        check_sub_path(&mount, mounts.path(), errors);
-        check_propagation(&mount, container, mounts.path(), errors);
-        check_recursive_read_only(&mount, mounts.path(), errors);
+        path.check(Required);
+        path.invalid_if(!all_paths.insert(path.text()), "must be unique");
+        let is_device = devices.contains_key(name.text());
+        name.invalid_if(is_device, "must not already exist in volumeDevices");
+        let is_device_path = device_paths.contains(path.text());
+        path.invalid_if(is_device_path, "must not already exist as a path in volumeDevices");
+        let without_index = mount.clone().reported_at(mounts.path());
+        without_index.get("subPath").check(Follows(local_descending_path));
+        let (sub_path, expression) = (mount.get("subPath"), mount.get("subPathExpr"));
+        let both = !sub_path.is_empty() && !expression.is_empty();
+        expression.invalid_if(both, "subPathExpr and subPath are mutually exclusive");
+        without_index.get("subPathExpr").check(Follows(local_descending_path));
+        check_propagation(&without_index.get("mountPropagation"), is_privileged);
+        check_recursive_read_only(&without_index);
     }
 }
 
 /// The path of each volume, by name. For a duplicate name, upstream keeps the last path only.
-fn places<'a>(list: &At<'a>, field: &str) -> BTreeMap<&'a str, &'a str> {
+fn paths_by_volume<'a>(list: &At<'a>, field: &str) -> BTreeMap<&'a str, &'a str> {
     list.items().map(|item| (item.get("name").text(), item.get(field).text())).collect()
 }
 
-fn check_sub_path(mount: &At<'_>, mounts: &str, errors: &mut Errors) {
-    let (path, expression) = (mount.get("subPath"), mount.get("subPathExpr"));
-    paths::local_descending(&path.clone().reported_at(format!("{mounts}.subPath")), errors);
-    if !expression.is_empty() && !path.is_empty() {
-        errors.push(expression.invalid("subPathExpr and subPath are mutually exclusive"));
-    }
-    paths::local_descending(&expression.reported_at(format!("{mounts}.subPathExpr")), errors);
+fn check_propagation(propagation: &At<'_>, is_privileged: bool) {
+    propagation.check(OneOfIfSet(&["Bidirectional", "HostToContainer", "None"]));
+    let why = "Bidirectional mount propagation is available only to privileged containers";
+    propagation.forbidden_if(propagation.text() == "Bidirectional" && !is_privileged, why);
 }
 
-fn check_propagation(mount: &At<'_>, container: &At<'_>, mounts: &str, errors: &mut Errors) {
-    let propagation =
-        mount.get("mountPropagation").reported_at(format!("{mounts}.mountPropagation"));
-    propagation.one_of_if_set(&["Bidirectional", "HostToContainer", "None"], errors);
-    let privileged = container.get("securityContext").get("privileged").is_true();
-    if propagation.text() == "Bidirectional" && !privileged {
-        let why = "Bidirectional mount propagation is available only to privileged containers";
-        errors.push(propagation.forbidden(why));
-    }
-}
-
-fn check_recursive_read_only(mount: &At<'_>, mounts: &str, errors: &mut Errors) {
-    let recursive =
-        mount.get("recursiveReadOnly").reported_at(format!("{mounts}.recursiveReadOnly"));
-    recursive.one_of_if_set(&["Disabled", "Enabled", "IfPossible"], errors);
+fn check_recursive_read_only(mount: &At<'_>) {
+    let recursive = mount.get("recursiveReadOnly");
+    recursive.check(OneOfIfSet(&["Disabled", "Enabled", "IfPossible"]));
     if !["Enabled", "IfPossible"].contains(&recursive.text()) {
         return;
     }
-    if !mount.get("readOnly").is_true() {
-        errors.push(recursive.forbidden("may only be specified when readOnly is true"));
-    }
-    let propagation = mount.get("mountPropagation");
-    if propagation.is_set() && propagation.text() != "None" {
-        let why = "may only be specified when mountPropagation is None or not specified";
-        errors.push(recursive.forbidden(why));
-    }
+    let is_writable = !mount.get("readOnly").is_true();
+    recursive.forbidden_if(is_writable, "may only be specified when readOnly is true");
+    let propagates = mount.find("mountPropagation").is_some_and(|it| it.text() != "None");
+    let why = "may only be specified when mountPropagation is None or not specified";
+    recursive.forbidden_if(propagates, why);
 }
 
 /// Validates `volumeDevices`.
-pub(super) fn check_devices(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
-    let devices = container.get("volumeDevices");
-    let mounts = places(&container.get("volumeMounts"), "mountPath");
+pub(super) fn check_devices(container: &At<'_>, volumes: &Volumes<'_>) {
+    let mounts = paths_by_volume(&container.get("volumeMounts"), "mountPath");
     let mount_paths: BTreeSet<&str> = mounts.values().copied().collect();
-    let (mut taken_names, mut taken_paths) = (BTreeSet::new(), BTreeSet::new());
-    for device in devices.items() {
+    let (mut all_names, mut all_paths) = (BTreeSet::new(), BTreeSet::new());
+    for device in container.get("volumeDevices").items() {
         let (name, path) = (device.get("name"), device.get("devicePath"));
-        name.not_empty(errors);
-        if !name.is_empty() && !taken_names.insert(name.text()) {
-            errors.push(name.invalid("must be unique"));
-        }
-        check_device_volume(&name, volumes, errors);
-        path.not_empty(errors);
-        if taken_paths.contains(path.text()) {
-            errors.push(path.invalid("must be unique"));
-        }
-        if paths::climbs(path.text()) {
-            errors.push(path.invalid("can not contain backsteps ('..')"));
+        name.check(Required);
+        name.invalid_if(!name.is_empty() && !all_names.insert(name.text()), "must be unique");
+        check_device_volume(&name, volumes);
+        path.check(Required);
+        path.invalid_if(all_paths.contains(path.text()), "must be unique");
+        if has_backsteps(path.text()) {
+            path.invalid("can not contain backsteps ('..')");
         } else {
-            taken_paths.insert(path.text());
+            all_paths.insert(path.text());
         }
-        if mounts.contains_key(name.text()) {
-            errors.push(name.invalid("must not already exist in volumeMounts"));
-        }
-        if mount_paths.contains(path.text()) {
-            errors.push(path.invalid("must not already exist as a path in volumeMounts"));
-        }
+        let is_mounted = mounts.contains_key(name.text());
+        name.invalid_if(is_mounted, "must not already exist in volumeMounts");
+        let is_mount_path = mount_paths.contains(path.text());
+        path.invalid_if(is_mount_path, "must not already exist as a path in volumeMounts");
     }
 }
 
-fn check_device_volume(name: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+fn check_device_volume(name: &At<'_>, volumes: &Volumes<'_>) {
     match volumes.get(name.text()) {
-        None => errors.push(name.not_found()),
+        None => name.not_found(),
         Some(volume) => {
-            let claims = ["persistentVolumeClaim", "ephemeral"];
-            if !claims.iter().any(|source| volume.get(source).is_set()) {
-                let why = "can only use volume source type of PersistentVolumeClaim or Ephemeral \
-                           for block mode";
-                errors.push(name.invalid(why));
-            }
+            let claims = volume.find_all(&["persistentVolumeClaim", "ephemeral"]);
+            let why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for \
+                       block mode";
+            name.invalid_if(claims.is_empty(), why);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::validate::table;
-
-    #[test]
-    fn rules() {
-        table::check(include_str!("mounts.yaml"));
     }
 }

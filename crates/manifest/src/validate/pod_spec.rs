@@ -2,45 +2,75 @@
 
 use std::collections::BTreeSet;
 
-use super::at::{At, Errors};
-use super::containers::{self, Surroundings, visit_all};
+use super::at::At;
+use super::context::{ContainerContext, visit_containers};
+use super::formats::{dns_label, dns_subdomain, ip_address, label_key};
+use super::rules::Rule::{
+    Check, Empty, Fields, Follows, FollowsIfNotEmpty, FollowsIfSet, RequiredOneOf, Within,
+};
+use super::rules::Rules;
 use super::{
-    affinity, dns, env, metadata, names, operating_system, ports, resource_claims, resources,
-    security_context, spread, tolerations, volumes, windows,
+    containers, dns, env, metadata, operating_system, ports, resource_claims, resources,
+    scheduling, security_context, volumes,
 };
 
+const HOST_ALIAS: Rules = &[("ip", Follows(ip_address)), ("hostnames[*]", Follows(dns_subdomain))];
+
 /// Validates `spec.template.spec`, in upstream's order.
-pub(super) fn check(pod: &At<'_>, errors: &mut Errors) {
-    check_containers(pod, errors);
-    ports::check_host_network(pod, errors);
-    pod.get("restartPolicy").required_one_of(&["Always", "OnFailure", "Never"], errors);
-    dns::check_policy(&pod.get("dnsPolicy"), errors);
-    metadata::labels(&pod.get("nodeSelector"), errors);
-    security_context::check_pod(pod, errors);
-    affinity::check(&pod.get("affinity"), errors);
-    dns::check_config(pod, errors);
-    check_gates(pod, errors);
-    spread::check(&pod.get("topologySpreadConstraints"), errors);
-    windows::check_host_process(pod, errors);
-    check_host_users(pod, errors);
-    dns::check_hostname_override(pod, errors);
-    check_names(pod, errors);
-    operating_system::check(pod, errors);
-    env::check_file_volumes(pod, errors);
+pub(super) fn check(pod: &At<'_>) {
+    check_containers(pod);
+    ports::check_host_network(pod);
+    pod.check_fields(&[
+        ("restartPolicy", RequiredOneOf(&["Always", "OnFailure", "Never"])),
+        (
+            "dnsPolicy",
+            RequiredOneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]),
+        ),
+        ("nodeSelector", Check(metadata::labels)),
+    ]);
+    security_context::check_pod(pod);
+    pod.check_fields(&[("affinity", Check(scheduling::check_affinity))]);
+    dns::check_config(pod);
+    pod.check_fields(&[
+        ("readinessGates[*].conditionType", Follows(label_key)),
+        ("schedulingGates", Check(check_scheduling_gates)),
+        ("topologySpreadConstraints", Check(scheduling::check_spread)),
+    ]);
+    operating_system::check_host_process(pod);
+    check_host_users(pod);
+    dns::check_hostname_override(pod);
+    pod.check_fields(&[
+        ("serviceAccountName", FollowsIfNotEmpty(dns_subdomain)),
+        ("nodeName", FollowsIfNotEmpty(dns_subdomain)),
+        ("activeDeadlineSeconds", Within(1, i32::MAX)),
+        ("hostname", FollowsIfNotEmpty(dns_label)),
+        ("subdomain", FollowsIfNotEmpty(dns_label)),
+        ("tolerations[*]", Check(scheduling::check_toleration)),
+        ("hostAliases[*]", Fields(HOST_ALIAS)),
+        ("priorityClassName", FollowsIfNotEmpty(dns_subdomain)),
+        ("runtimeClassName", FollowsIfSet(dns_subdomain)),
+        (
+            "preemptionPolicy",
+            Check(|policy| policy.check(RequiredOneOf(&["PreemptLowerPriority", "Never"]))),
+        ),
+        ("overhead", Check(check_overhead)),
+    ]);
+    operating_system::check(pod);
+    env::check_file_volumes(pod);
 }
 
-fn check_containers(pod: &At<'_>, errors: &mut Errors) {
-    let volumes = volumes::check(&pod.get("volumes"), errors);
-    let claims = resource_claims::check(&pod.get("resourceClaims"), errors);
-    let around = Surroundings {
+fn check_containers(pod: &At<'_>) {
+    let volumes = volumes::check(&pod.get("volumes"));
+    let claims = resource_claims::check(&pod.get("resourceClaims"));
+    let context = ContainerContext {
         volumes,
         claims,
         grace_period: pod.find("terminationGracePeriodSeconds").map(|seconds| seconds.int()),
         host_users: has_host_users(pod),
         restart_policy: pod.get("restartPolicy").text(),
     };
-    containers::check(pod, &around, errors);
-    resources::check_pod(pod, &around.claims, errors);
+    containers::check(pod, &context);
+    resources::check_pod(pod, &context.claims);
 }
 
 /// The value of `hostUsers`, which defaults to true.
@@ -48,24 +78,19 @@ fn has_host_users(pod: &At<'_>) -> bool {
     pod.find("hostUsers").is_none_or(|host_users| host_users.is_true())
 }
 
-/// Validates `readinessGates` and `schedulingGates`.
-fn check_gates(pod: &At<'_>, errors: &mut Errors) {
-    for gate in pod.get("readinessGates").items() {
-        gate.get("conditionType").follows(names::label_key, errors);
-    }
-    let mut taken = BTreeSet::new();
-    for gate in pod.get("schedulingGates").items() {
+/// Validates `schedulingGates`; errors are reported without the field.
+fn check_scheduling_gates(gates: &At<'_>) {
+    let mut all_names = BTreeSet::new();
+    for gate in gates.items() {
         let name = gate.get("name").reported_at(gate.path());
-        name.follows(names::label_key, errors);
-        if !taken.insert(name.text()) {
-            errors.push(name.duplicate());
-        }
+        name.check(Follows(label_key));
+        name.unique_in(&mut all_names);
     }
 }
 
 /// Validates that `hostUsers: false` is not combined with the node's other namespaces. Two of them
 /// are reported in upper case.
-fn check_host_users(pod: &At<'_>, errors: &mut Errors) {
+fn check_host_users(pod: &At<'_>) {
     if has_host_users(pod) {
         return;
     }
@@ -73,53 +98,15 @@ fn check_host_users(pod: &At<'_>, errors: &mut Errors) {
     for (field, spelled) in
         [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
     {
-        if pod.get(field).is_true() {
-            errors.push(pod.get(field).reported_at(pod.path_of(spelled)).forbidden(why));
-        }
+        pod.get(field).reported_at(pod.path_of(spelled)).check(Empty(why));
     }
-    for container in visit_all(pod) {
-        if !container.get("volumeDevices").is_empty() {
-            errors.push(container.get("volumeDevices").forbidden(why));
-        }
+    for container in visit_containers(pod) {
+        container.get("volumeDevices").check(Empty(why));
     }
-}
-
-fn check_names(pod: &At<'_>, errors: &mut Errors) {
-    pod.get("serviceAccountName").follows_if_set(names::dns_subdomain, errors);
-    pod.get("nodeName").follows_if_set(names::dns_subdomain, errors);
-    if let Some(deadline) = pod.find("activeDeadlineSeconds") {
-        deadline.within(1, i64::from(i32::MAX), errors);
-    }
-    pod.get("hostname").follows_if_set(names::dns_label, errors);
-    pod.get("subdomain").follows_if_set(names::dns_label, errors);
-    tolerations::check(&pod.get("tolerations"), errors);
-    dns::check_host_aliases(&pod.get("hostAliases"), errors);
-    pod.get("priorityClassName").follows_if_set(names::dns_subdomain, errors);
-    if let Some(class) = pod.find("runtimeClassName") {
-        class.follows(names::dns_subdomain, errors);
-    }
-    if let Some(policy) = pod.find("preemptionPolicy") {
-        policy.required_one_of(&["PreemptLowerPriority", "Never"], errors);
-    }
-    check_overhead(&pod.get("overhead"), errors);
 }
 
 /// Validates `overhead`, with the rules for a container's limits.
-fn check_overhead(overhead: &At<'_>, errors: &mut Errors) {
-    if overhead.is_set() {
-        let limits = serde_json::json!({ "limits": overhead.json() });
-        let resources = At::root(&limits).reported_at(overhead.path());
-        let no_claims = BTreeSet::new();
-        resources::check(&resources, resources::check_container_name, &no_claims, errors);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::validate::table;
-
-    #[test]
-    fn rules() {
-        table::check(include_str!("pod_spec.yaml"));
-    }
+fn check_overhead(overhead: &At<'_>) {
+    let limits = serde_json::json!({ "limits": overhead.json() });
+    resources::check_container(&overhead.with_value(&limits), &BTreeSet::new());
 }

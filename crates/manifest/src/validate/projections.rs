@@ -6,133 +6,99 @@
 
 use std::collections::BTreeSet;
 
-use super::at::{At, Errors};
+use super::at::At;
+use super::downward_api;
+use super::formats::local_non_reserved_path;
 use super::go_text::quoted;
-use super::{downward_api, paths};
+use super::rules::Rule::{self, Check, Fields, Follows, Required};
+use super::rules::Rules;
 
-pub(super) fn secret(source: &At<'_>, errors: &mut Errors) {
-    keyed_files(source, "secretName", errors);
+/// Kinds of projected sources, in upstream's order.
+const KINDS: [&str; 4] = ["secret", "configMap", "downwardAPI", "serviceAccountToken"];
+
+const FILE_MODE: Rule = Check(check_file_mode);
+
+pub(super) const SECRET: Rules =
+    &[("secretName", Required), ("defaultMode", FILE_MODE), ("items[*]", Fields(KEY_TO_PATH))];
+pub(super) const CONFIG_MAP: Rules =
+    &[("name", Required), ("defaultMode", FILE_MODE), ("items[*]", Fields(KEY_TO_PATH))];
+
+/// A key and its file path (upstream: `validateKeyToPath`).
+const KEY_TO_PATH: Rules = &[
+    ("key", Required),
+    ("path", Required),
+    ("path", Follows(local_non_reserved_path)),
+    ("mode", FILE_MODE),
+];
+
+fn check_file_mode(mode: &At<'_>) {
+    let why = "must be a number between 0 and 0777 (octal), both inclusive";
+    mode.invalid_if(!(0..=0o777).contains(&mode.int()), why);
 }
 
-pub(super) fn config_map(source: &At<'_>, errors: &mut Errors) {
-    keyed_files(source, "name", errors);
-}
-
-fn keyed_files(source: &At<'_>, name: &str, errors: &mut Errors) {
-    source.get(name).not_empty(errors);
-    paths::file_mode(&source.get("defaultMode"), errors);
-    for item in source.get("items").items() {
-        key_to_path(&item, errors);
+/// Validates `downwardAPI`; errors of its items are reported without `items` and index.
+pub(super) fn downward_api(source: &At<'_>) {
+    source.get("defaultMode").check(FILE_MODE);
+    for item in source.each("items[*]") {
+        downward_api_file(&item.reported_at(source.path()));
     }
 }
 
-/// Validates a key and its file path (upstream: `validateKeyToPath`).
-fn key_to_path(item: &At<'_>, errors: &mut Errors) {
-    item.get("key").not_empty(errors);
-    item.get("path").not_empty(errors);
-    paths::local_non_reserved(&item.get("path"), errors);
-    paths::file_mode(&item.get("mode"), errors);
-}
-
-/// Validates `downwardAPI` items; errors are reported without the item's index.
-pub(super) fn downward_api(source: &At<'_>, errors: &mut Errors) {
-    paths::file_mode(&source.get("defaultMode"), errors);
-    for item in source.get("items").items() {
-        downward_api_file(&item.reported_at(source.path()), errors);
-    }
-}
-
-fn downward_api_file(item: &At<'_>, errors: &mut Errors) {
-    item.get("path").not_empty(errors);
-    paths::local_non_reserved(&item.get("path"), errors);
+fn downward_api_file(item: &At<'_>) {
+    let path = item.get("path");
+    path.check(Required);
+    path.check(Follows(local_non_reserved_path));
     match (item.find("fieldRef"), item.find("resourceFieldRef")) {
         (Some(field), resource) => {
-            downward_api::field_of_volume(&field, errors);
+            downward_api::field_of_volume(&field);
             if resource.is_some() {
                 let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
-                errors.push(item.invalid_as(quoted("resource"), why));
+                item.invalid_as(quoted("resource"), why);
             }
         }
-        (None, Some(resource)) => downward_api::resource_of_volume(&resource, errors),
-        (None, None) => {
-            errors.push(item.required("one of fieldRef and resourceFieldRef is required"));
-        }
+        (None, Some(resource)) => downward_api::resource_of_volume(&resource),
+        (None, None) => item.required("one of fieldRef and resourceFieldRef is required"),
     }
-    paths::file_mode(&item.get("mode"), errors);
+    item.get("mode").check(FILE_MODE);
 }
 
-pub(super) fn projected(volume: &At<'_>, errors: &mut Errors) {
-    paths::file_mode(&volume.get("defaultMode"), errors);
-    let mut taken = BTreeSet::new();
+pub(super) fn projected(volume: &At<'_>) {
+    volume.get("defaultMode").check(FILE_MODE);
+    let mut all_paths = BTreeSet::new();
+    // Two files with one path; upstream reports it at the volume.
+    let mut check_unique = |path: &str, shown: &str| {
+        if !path.is_empty() && !all_paths.insert(path.to_owned()) {
+            volume.invalid_as(quoted(shown), "conflicting duplicate paths");
+        }
+    };
     for source in volume.get("sources").items() {
-        for kind in ["secret", "configMap"] {
-            if let Some(keyed) = source.find(kind) {
-                projected_keys(volume, &keyed, &mut taken, errors);
+        for keyed in source.find_all(&["secret", "configMap"]) {
+            keyed.get("name").check(Required);
+            for item in keyed.get("items").items() {
+                item.check_fields(KEY_TO_PATH);
+                check_unique(item.get("path").text(), keyed.get("name").text());
             }
         }
-        if let Some(fields) = source.find("downwardAPI") {
-            for item in fields.get("items").items() {
-                downward_api_file(&item.clone().reported_at(fields.path()), errors);
-                let path = item.get("path").text();
-                take(volume, path, path, &mut taken, errors);
-            }
+        let fields = source.get("downwardAPI");
+        for item in fields.get("items").items() {
+            let path = item.get("path").text();
+            downward_api_file(&item.reported_at(fields.path()));
+            check_unique(path, path);
         }
         if let Some(token) = source.find("serviceAccountToken") {
-            service_account_token(volume, &token, errors);
+            check_token(&token, &token.get("path").reported_at(volume.path_of("path")));
         }
-        let kinds = ["secret", "configMap", "downwardAPI", "serviceAccountToken"];
-        if kinds.iter().filter(|kind| source.get(kind).is_set()).count() > 1 {
-            errors.push(source.forbidden("may not specify more than 1 volume type per source"));
-        }
+        let has_many = source.find_all(&KINDS).len() > 1;
+        source.forbidden_if(has_many, "may not specify more than 1 volume type per source");
     }
 }
 
-fn projected_keys<'a>(
-    volume: &At<'_>,
-    keyed: &At<'a>,
-    taken: &mut BTreeSet<&'a str>,
-    errors: &mut Errors,
-) {
-    keyed.get("name").not_empty(errors);
-    for item in keyed.get("items").items() {
-        key_to_path(&item, errors);
-        take(volume, item.get("path").text(), keyed.get("name").text(), taken, errors);
-    }
-}
-
-/// Validates that no two files have one path; the error is reported at the volume, with `shown`.
-fn take<'a>(
-    volume: &At<'_>,
-    path: &'a str,
-    shown: &str,
-    taken: &mut BTreeSet<&'a str>,
-    errors: &mut Errors,
-) {
-    if !path.is_empty() && !taken.insert(path) {
-        errors.push(volume.invalid_as(quoted(shown), "conflicting duplicate paths"));
-    }
-}
-
-/// Validates `serviceAccountToken`; the path is reported at the volume.
-fn service_account_token(volume: &At<'_>, token: &At<'_>, errors: &mut Errors) {
+/// Validates `serviceAccountToken`; upstream reports its path at the volume.
+fn check_token(token: &At<'_>, path: &At<'_>) {
     let seconds = token.get("expirationSeconds");
-    if seconds.int() < 600 {
-        errors.push(seconds.invalid("may not specify a duration less than 10 minutes"));
-    }
-    if seconds.int() > 1 << 32 {
-        errors.push(seconds.invalid("may not specify a duration larger than 2^32 seconds"));
-    }
-    let path = token.get("path").reported_at(volume.path_of("path"));
-    path.not_empty(errors);
-    paths::local_non_reserved(&path, errors);
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::validate::table;
-
-    #[test]
-    fn rules() {
-        table::check(include_str!("projections.yaml"));
-    }
+    seconds.invalid_if(seconds.int() < 600, "may not specify a duration less than 10 minutes");
+    let is_too_long = seconds.int() > 1 << 32;
+    seconds.invalid_if(is_too_long, "may not specify a duration larger than 2^32 seconds");
+    path.check(Required);
+    path.check(Follows(local_non_reserved_path));
 }

@@ -3,73 +3,68 @@
 
 use std::collections::BTreeSet;
 
-use super::at::{At, Errors};
-use super::go_text::{json_struct, quoted};
-use super::names;
+use super::at::At;
+use super::formats::{dns_label, dns_subdomain};
+use super::go_text::{GoStruct, POINTER, STRING, json_struct, quoted};
+use super::rules::Rule::{Follows, FollowsIfNotEmpty};
 
 /// Limit of the list of claims in an error, in bytes.
 const LONGEST_LIST: usize = 500;
 
+const CLAIM: GoStruct = &[
+    ("Name", "name", STRING),
+    ("ResourceClaimName", "resourceClaimName", POINTER),
+    ("ResourceClaimTemplateName", "resourceClaimTemplateName", POINTER),
+];
+
 /// Validates the pod's claims; returns their names for the containers.
-pub(super) fn check<'a>(claims: &At<'a>, errors: &mut Errors) -> BTreeSet<&'a str> {
-    let mut taken = BTreeSet::new();
+pub(super) fn check<'a>(claims: &At<'a>) -> BTreeSet<&'a str> {
+    let mut all_names = BTreeSet::new();
     for claim in claims.items() {
         let name = claim.get("name");
         if name.is_empty() {
-            errors.push(name.required(""));
-        } else if taken.insert(name.text()) {
-            name.follows(names::dns_label, errors);
+            name.required("");
+        } else if all_names.insert(name.text()) {
+            name.check(Follows(dns_label));
         } else {
-            errors.push(name.duplicate());
+            name.duplicate();
         }
-        check_source(&claim, errors);
+        check_source(&claim);
     }
-    taken
+    all_names
 }
 
-fn check_source(claim: &At<'_>, errors: &mut Errors) {
-    let sources = ["resourceClaimName", "resourceClaimTemplateName"];
-    let found: Vec<At<'_>> = sources.iter().filter_map(|field| claim.find(field)).collect();
-    let why = match found.len() {
-        0 => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
-        1 => "",
-        _both => {
-            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-        }
+fn check_source(claim: &At<'_>) {
+    let sources = claim.find_all(&["resourceClaimName", "resourceClaimTemplateName"]);
+    let why = match sources.len() {
+        0 => Some("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+        1 => None,
+        _both => Some(
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+        ),
     };
-    if !why.is_empty() {
-        errors.push(claim.invalid_as(shown(claim), why));
+    if let Some(why) = why {
+        claim.invalid_as(json_struct(claim.json(), CLAIM), why);
     }
-    for source in found {
-        source.follows(names::dns_subdomain, errors);
+    for source in sources {
+        source.check(Follows(dns_subdomain));
     }
-}
-
-/// The claim as upstream prints its internal struct.
-fn shown(claim: &At<'_>) -> String {
-    let pointer =
-        |field| claim.find(field).map_or_else(|| "null".to_owned(), |value| value.marshalled());
-    json_struct(&[
-        ("Name", claim.get("name").marshalled()),
-        ("ResourceClaimName", pointer("resourceClaimName")),
-        ("ResourceClaimTemplateName", pointer("resourceClaimTemplateName")),
-    ])
 }
 
 /// Validates `resources.claims` of a container against the pod's claims.
-pub(super) fn check_references(claims: &At<'_>, of_pod: &BTreeSet<&str>, errors: &mut Errors) {
-    let mut taken: BTreeSet<String> = BTreeSet::new();
+pub(super) fn check_references(claims: &At<'_>, of_pod: &BTreeSet<&str>) {
+    let mut all_names = BTreeSet::new();
     let listed = listed(of_pod);
     for claim in claims.items() {
-        let (name, request) = (claim.get("name").text(), claim.get("request"));
+        let name = claim.get("name").text();
         if name.is_empty() {
-            errors.push(claim.required(""));
+            claim.required("");
             continue;
         }
-        check_unique(&claim, name, &request, &mut taken, errors);
+        check_unique(&claim, name, &mut all_names);
         if !of_pod.contains(name) {
             let why = format!("must be one of the names in pod.spec.resourceClaims{listed}");
-            errors.push(claim.not_found_as(quoted(name), &why));
+            claim.not_found_as(quoted(name), &why);
         }
     }
 }
@@ -91,40 +86,20 @@ fn listed(of_pod: &BTreeSet<&str>) -> String {
 }
 
 /// Validates that a claim is not used both completely and by one of its requests.
-fn check_unique(
-    claim: &At<'_>,
-    name: &str,
-    request: &At<'_>,
-    taken: &mut BTreeSet<String>,
-    errors: &mut Errors,
-) {
-    if taken.contains(name) {
-        errors.push(claim.duplicate_as(quoted(name)));
-        return;
+fn check_unique(claim: &At<'_>, name: &str, all_names: &mut BTreeSet<String>) {
+    if all_names.contains(name) {
+        return claim.duplicate_as(quoted(name));
     }
-    request.follows_if_set(names::dns_label, errors);
-    let of_request = format!("{name}/");
-    let key = if request.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{of_request}{}", request.text())
-    };
-    if taken.contains(&key) {
-        errors.push(claim.duplicate_as(quoted(&key)));
+    let request = claim.get("request");
+    request.check(FollowsIfNotEmpty(dns_label));
+    let of_request = format!("{name}/{}", request.text());
+    let key = if request.is_empty() { name } else { &of_request };
+    if all_names.contains(key) {
+        claim.duplicate_as(quoted(key));
     } else if request.is_empty() {
-        let from_there = taken.range(of_request.clone()..);
+        let from_there = all_names.range(of_request.clone()..);
         let overlaps = from_there.take_while(|other| other.starts_with(&of_request)).count();
-        errors.extend((0..overlaps).map(|_| claim.duplicate_as(quoted(name))));
+        (0..overlaps).for_each(|_| claim.duplicate_as(quoted(name)));
     }
-    taken.insert(key);
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::validate::table;
-
-    #[test]
-    fn rules() {
-        table::check(include_str!("resource_claims.yaml"));
-    }
+    all_names.insert(key.to_owned());
 }

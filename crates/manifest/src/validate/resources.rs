@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::amount::{self, Amount};
-use super::at::{At, Errors};
+use super::at::At;
+use super::formats::label_key;
 use super::go_text::quoted;
-use super::{names, resource_claims};
+use super::resource_claims;
 
-/// Unprefixed resources of the API; most of them are for quotas only.
-const STANDARD: [&str; 20] = [
+/// Unprefixed resources of the API with any amounts; most of them are for quotas only.
+const MEASURED: [&str; 11] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -19,17 +20,8 @@ const STANDARD: [&str; 20] = [
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
     "storage",
     "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
 ];
 
 /// Unprefixed resources with integer amounts.
@@ -45,73 +37,66 @@ const COUNTED: [&str; 9] = [
     "services.loadbalancers",
 ];
 
+/// Validates `requests`, `limits` and `claims` of a container.
+pub(super) fn check_container(resources: &At<'_>, claims_of_pod: &BTreeSet<&str>) {
+    check(resources, check_container_name, claims_of_pod);
+}
+
 /// Validates `requests`, `limits` and `claims`; `check_name` validates the names of resources.
-pub(super) fn check(
-    resources: &At<'_>,
-    check_name: fn(&str, &At<'_>, &mut Errors),
-    claims_of_pod: &BTreeSet<&str>,
-    errors: &mut Errors,
-) {
+fn check(resources: &At<'_>, check_name: fn(&str, &At<'_>), claims_of_pod: &BTreeSet<&str>) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
     for (name, limit) in limits.entries() {
-        check_name(name, &limit, errors);
-        check_amount(name, &limit, errors);
-        check_hugepages(name, &limit, errors);
+        check_name(name, &limit);
+        check_amount(name, &limit);
+        check_hugepages(name, &limit);
     }
     for (name, request) in requests.entries() {
-        check_name(name, &request, errors);
-        check_amount(name, &request, errors);
-        check_against_limit(name, &request, &limits, requests.path(), errors);
-        check_hugepages(name, &request, errors);
+        check_name(name, &request);
+        check_amount(name, &request);
+        // Reported without the key.
+        check_against_limit(name, &request.clone().reported_at(requests.path()), &limits);
+        check_hugepages(name, &request);
     }
     let mut all = limits.entries().chain(requests.entries()).map(|(name, _)| name);
     let has_hugepages = all.clone().any(is_hugepages);
-    if has_hugepages && !all.any(|name| ["cpu", "memory"].contains(&name)) {
-        errors.push(resources.forbidden("HugePages require cpu or memory"));
-    }
-    resource_claims::check_references(&resources.get("claims"), claims_of_pod, errors);
+    let is_alone = !all.any(|name| ["cpu", "memory"].contains(&name));
+    resources.forbidden_if(has_hugepages && is_alone, "HugePages require cpu or memory");
+    resource_claims::check_references(&resources.get("claims"), claims_of_pod);
 }
 
 /// Validates the name of a container's resource (upstream: `validateContainerResourceName`).
-pub(super) fn check_container_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
-    check_standard_name(name, amount, errors);
-    let (is_fine, why) = if name.contains('/') {
-        let is_fine = is_native(name) || is_extended(name);
-        (is_fine, "doesn't follow extended resource name standard")
-    } else {
-        let known = ["cpu", "memory", "ephemeral-storage"].contains(&name) || is_hugepages(name);
-        (known, "must be a standard resource for containers")
-    };
-    if !is_fine {
-        errors.push(amount.invalid_as(quoted(name), why));
+fn check_container_name(name: &str, amount: &At<'_>) {
+    check_standard_name(name, amount);
+    let is_known = ["cpu", "memory", "ephemeral-storage"].contains(&name) || is_hugepages(name);
+    if name.contains('/') && !is_native(name) && !is_extended(name) {
+        amount.invalid_as(quoted(name), "doesn't follow extended resource name standard");
+    } else if !name.contains('/') && !is_known {
+        amount.invalid_as(quoted(name), "must be a standard resource for containers");
     }
 }
 
 /// Validates the name of a pod-level resource (upstream: `validatePodResourceName`).
-fn check_pod_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
-    let before = errors.len();
-    check_standard_name(name, amount, errors);
-    let known = ["cpu", "memory"].contains(&name) || is_hugepages(name);
-    if errors.len() == before && !known {
-        errors.push(amount.not_supported_as(quoted(name), &["cpu", "hugepages-", "memory"]));
+fn check_pod_name(name: &str, amount: &At<'_>) {
+    let before = amount.error_count();
+    check_standard_name(name, amount);
+    let is_known = ["cpu", "memory"].contains(&name) || is_hugepages(name);
+    if amount.error_count() == before && !is_known {
+        amount.not_supported_as(quoted(name), &["cpu", "hugepages-", "memory"]);
     }
 }
 
-fn check_standard_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
-    let mut complaints = names::label_key(name);
-    let is_standard = STANDARD.contains(&name) || is_quota_hugepages(name);
-    if complaints.is_empty() && !name.contains('/') && !is_standard {
-        complaints.push("must be a standard resource type or fully qualified".to_owned());
+fn check_standard_name(name: &str, amount: &At<'_>) {
+    let before = amount.error_count();
+    amount.text_follows(name, label_key);
+    let is_quota = is_hugepages(name) || name.starts_with("requests.hugepages-");
+    let is_standard = is_quota || MEASURED.contains(&name) || COUNTED.contains(&name);
+    if amount.error_count() == before && !name.contains('/') && !is_standard {
+        amount.invalid_as(quoted(name), "must be a standard resource type or fully qualified");
     }
-    errors.extend(complaints.iter().map(|why| amount.invalid_as(quoted(name), why)));
 }
 
 fn is_hugepages(name: &str) -> bool {
     name.starts_with("hugepages-")
-}
-
-fn is_quota_hugepages(name: &str) -> bool {
-    is_hugepages(name) || name.starts_with("requests.hugepages-")
 }
 
 /// `true` for resources of Kubernetes itself, by name or by prefix.
@@ -123,93 +108,67 @@ fn is_native(name: &str) -> bool {
 fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
-        && names::label_key(&format!("requests.{name}")).is_empty()
-}
-
-/// `true` if a node may promise more of the resource than it has.
-fn can_be_overcommitted(name: &str) -> bool {
-    is_native(name) && !is_hugepages(name)
+        && label_key(&format!("requests.{name}")).is_empty()
 }
 
 /// Validates that the amount is not negative, and an integer where required (upstream:
 /// `ValidateResourceQuantityValue`).
-fn check_amount(name: &str, amount: &At<'_>, errors: &mut Errors) {
+fn check_amount(name: &str, amount: &At<'_>) {
     let value = amount::read(amount);
-    if value.is_negative() {
-        errors.push(amount.invalid("must be greater than or equal to 0"));
-    }
-    if (COUNTED.contains(&name) || is_extended(name)) && !value.is_whole() {
-        errors.push(amount.invalid("must be an integer"));
-    }
+    amount.invalid_if(value.is_negative(), "must be greater than or equal to 0");
+    let is_counted = COUNTED.contains(&name) || is_extended(name);
+    amount.invalid_if(is_counted && !value.is_whole(), "must be an integer");
 }
 
-/// Validates a request against its limit; the error is reported at `requests`, without the key.
-fn check_against_limit(
-    name: &str,
-    request: &At<'_>,
-    limits: &At<'_>,
-    requests: &str,
-    errors: &mut Errors,
-) {
+/// Validates a request against its limit.
+fn check_against_limit(name: &str, request: &At<'_>, limits: &At<'_>) {
     let limit = limits.get(name);
-    let overcommits = can_be_overcommitted(name);
+    // A node may promise more of the resource than it has.
+    let can_be_overcommitted = is_native(name) && !is_hugepages(name);
     if !limit.is_set() {
-        if !overcommits {
-            errors.push(limits.required("Limit must be set for non overcommitable resources"));
-        }
-        return;
+        let why = "Limit must be set for non overcommitable resources";
+        return limits.required_if(!can_be_overcommitted, why);
     }
     let (wanted, allowed) = (amount::read(request), amount::read(&limit));
-    let rule = if wanted != allowed && !overcommits {
+    let rule = if wanted != allowed && !can_be_overcommitted {
         "equal to"
     } else if wanted > allowed {
         "less than or equal to"
     } else {
         return;
     };
-    let why = format!("must be {rule} {name} limit of {}", limit.text());
-    errors.push(request.clone().reported_at(requests).invalid(&why));
+    request.invalid(&format!("must be {rule} {name} limit of {}", limit.text()));
 }
 
 /// Validates that the amount is a multiple of the page size.
-fn check_hugepages(name: &str, amount: &At<'_>, errors: &mut Errors) {
+fn check_hugepages(name: &str, amount: &At<'_>) {
     let Some(size) = name.strip_prefix("hugepages-") else { return };
     let divides = Amount::parse(size).is_some_and(|size| amount::read(amount).is_multiple_of(size));
-    if !divides {
-        let why = format!("{} is not positive integer multiple of {name}", amount.text());
-        errors.push(amount.invalid(&why));
-    }
+    let why = format!("{} is not positive integer multiple of {name}", amount.text());
+    amount.invalid_if(!divides, &why);
 }
 
 /// Validates pod-level `resources` (upstream: `validatePodResources`).
-pub(super) fn check_pod(pod: &At<'_>, claims: &BTreeSet<&str>, errors: &mut Errors) {
+pub(super) fn check_pod(pod: &At<'_>, claims: &BTreeSet<&str>) {
     let Some(resources) = pod.find("resources") else { return };
-    if pod.get("os").get("name").text() == "windows" {
-        errors.push(resources.forbidden("may not be set for a windows pod"));
-        return;
+    if pod.nested("os.name").text() == "windows" {
+        return resources.forbidden("may not be set for a windows pod");
     }
-    if let Some(own) = resources.find("claims") {
-        errors.push(own.forbidden("claims may not be set for Resources at pod-level"));
-    }
-    check(&resources, check_pod_name, claims, errors);
-    check_sums(pod, &resources, errors);
-    check_container_limits(pod, &resources, errors);
+    let own = resources.get("claims");
+    own.forbidden_if(own.is_set(), "claims may not be set for Resources at pod-level");
+    check(&resources, check_pod_name, claims);
+    check_sums(pod, &resources, "requests", |_any| true);
+    check_sums(pod, &resources, "limits", is_hugepages);
+    check_container_limits(pod, &resources);
 }
 
-/// Validates that the containers together do not request more than the pod.
-fn check_sums(pod: &At<'_>, resources: &At<'_>, errors: &mut Errors) {
-    for (kind, is_compared) in
-        [("requests", (|_| true) as fn(&str) -> bool), ("limits", is_hugepages)]
-    {
-        let of_pod = resources.get(kind);
-        for (name, sum) in sums(pod, kind) {
-            let amount = of_pod.get(name).reported_at(format!("{}[{name}]", of_pod.path()));
-            if is_compared(name) && amount.is_set() && sum > amount::read(&amount) {
-                let why =
-                    format!("must be greater than or equal to aggregate container {kind} of {sum}");
-                errors.push(amount.invalid(&why));
-            }
-        }
+/// Validates that the containers together do not request more of a resource than the pod.
+fn check_sums(pod: &At<'_>, resources: &At<'_>, kind: &str, is_compared: fn(&str) -> bool) {
+    for (name, sum) in sums(pod, kind) {
+        let of_pod = resources.get(kind).entry(name);
+        let is_less = of_pod.is_set() && sum > amount::read(&of_pod);
+        let why = format!("must be greater than or equal to aggregate container {kind} of {sum}");
+        of_pod.invalid_if(is_less && is_compared(name), &why);
     }
 }
 
@@ -260,26 +219,15 @@ fn raise<'a>(to: &mut Amounts<'a>, others: &Amounts<'a>) {
 }
 
 /// Validates container limits against the pod's; upstream reports a path that does not exist.
-fn check_container_limits(pod: &At<'_>, resources: &At<'_>, errors: &mut Errors) {
+fn check_container_limits(pod: &At<'_>, resources: &At<'_>) {
     let of_pod = resources.get("limits");
     for (i, container) in pod.get("containers").items().enumerate() {
-        for (name, limit) in container.get("resources").get("limits").entries() {
+        for (name, limit) in container.nested("resources.limits").entries() {
             let allowed = of_pod.get(name);
-            if allowed.is_set() && amount::read(&limit) > amount::read(&allowed) {
-                let path = format!("{}.containers[{i}][{name}].limits", resources.path());
-                let why = format!("must be less than or equal to pod limits of {}", allowed.text());
-                errors.push(limit.reported_at(path).invalid(&why));
-            }
+            let is_more = allowed.is_set() && amount::read(&limit) > amount::read(&allowed);
+            let path = format!("{}.containers[{i}][{name}].limits", resources.path());
+            let why = format!("must be less than or equal to pod limits of {}", allowed.text());
+            limit.reported_at(path).invalid_if(is_more, &why);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::validate::table;
-
-    #[test]
-    fn rules() {
-        table::check(include_str!("resources.yaml"));
     }
 }

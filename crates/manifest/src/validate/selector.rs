@@ -4,40 +4,38 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize as _;
 
-use super::at::{At, Errors};
-use super::{metadata, names};
+use super::at::At;
+use super::formats::{label_key, label_value};
+use super::metadata;
+use super::rules::Rule::{Check, Follows};
 use daemonset::model::{LabelSelector, Labels};
 
 /// Validates a selector; an absent one is valid.
-pub(super) fn check(selector: &At<'_>, errors: &mut Errors) {
-    metadata::labels(&selector.get("matchLabels"), errors);
-    for requirement in selector.get("matchExpressions").items() {
-        check_requirement(&requirement, errors);
-    }
+pub(super) fn check(selector: &At<'_>) {
+    selector.check_fields(&[
+        ("matchLabels", Check(metadata::labels)),
+        ("matchExpressions[*]", Check(check_requirement)),
+    ]);
 }
 
-fn check_requirement(requirement: &At<'_>, errors: &mut Errors) {
+fn check_requirement(requirement: &At<'_>) {
+    operands(requirement);
+    requirement.check_fields(&[("key", Follows(label_key)), ("values[*]", Follows(label_value))]);
+}
+
+/// Validates the number of a requirement's operands for its operator.
+pub(super) fn operands(requirement: &At<'_>) {
     let (operator, values) = (requirement.get("operator"), requirement.get("values"));
-    operands(&operator, &values, errors);
-    requirement.get("key").follows(names::label_key, errors);
-    for value in values.items() {
-        value.follows(names::label_value, errors);
-    }
-}
-
-/// Validates the number of operands for the operator.
-pub(super) fn operands(operator: &At<'_>, values: &At<'_>, errors: &mut Errors) {
     match operator.text() {
-        "In" | "NotIn" if values.is_empty() => {
+        "In" | "NotIn" => {
             let why = "must be specified when `operator` is 'In' or 'NotIn'";
-            errors.push(values.required(why));
+            values.required_if(values.is_empty(), why);
         }
-        "Exists" | "DoesNotExist" if !values.is_empty() => {
+        "Exists" | "DoesNotExist" => {
             let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(values.forbidden(why));
+            values.forbidden_if(!values.is_empty(), why);
         }
-        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        _unknown => errors.push(operator.invalid_json("not a valid selector operator")),
+        _unknown => operator.invalid_json("not a valid selector operator"),
     }
 }
 

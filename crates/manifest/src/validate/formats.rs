@@ -1,6 +1,8 @@
-//! The formats of names, keys and other short strings (upstream: `k8s.io/apimachinery`'s
+//! The formats of names, keys, paths and other short strings (upstream: `k8s.io/apimachinery`'s
 //! `util/validation` and `api/validate/content`). Each check returns upstream's error messages;
 //! none for a valid string.
+
+use std::net::{IpAddr, Ipv6Addr};
 
 const LABEL_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FMT: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -124,7 +126,7 @@ pub(super) fn label_value(text: &str) -> Vec<String> {
 /// The name of a port (upstream: `IsValidPortName`).
 pub(super) fn port_name(text: &str) -> Vec<String> {
     let mut complaints = too_long(text, 15, "characters");
-    let rules: [(bool, &str); 4] = [
+    complaints.extend(violated(&[
         (
             !text.is_empty() && text.bytes().all(|b| is_lower_alphanumeric(b) || b == b'-'),
             "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
@@ -132,17 +134,77 @@ pub(super) fn port_name(text: &str) -> Vec<String> {
         (text.bytes().any(|b| b.is_ascii_lowercase()), "must contain at least one letter (a-z)"),
         (!text.contains("--"), "must not contain consecutive hyphens"),
         (!text.starts_with('-') && !text.ends_with('-'), "must not begin or end with a hyphen"),
-    ];
-    complaints.extend(rules.iter().filter(|(holds, _)| !holds).map(|(_, why)| (*why).to_owned()));
+    ]));
     complaints
 }
 
-/// The number of a port (upstream: `IsValidPortNum`).
-pub(super) fn port_number(port: i64) -> Vec<String> {
-    if (1..=65535).contains(&port) {
-        return vec![];
-    }
-    vec!["must be between 1 and 65535, inclusive".to_owned()]
+/// An absolute path.
+pub(super) fn absolute_path(text: &str) -> Vec<String> {
+    violated(&[(text.starts_with('/'), "must be an absolute path")])
+}
+
+/// A path without `..` as an element (upstream: `validatePathNoBacksteps`).
+pub(super) fn path_no_backsteps(text: &str) -> Vec<String> {
+    violated(&[(!has_backsteps(text), "must not contain '..'")])
+}
+
+/// A relative path without `..` as an element (upstream: `validateLocalDescendingPath`).
+pub(super) fn local_descending_path(text: &str) -> Vec<String> {
+    violated(&[
+        (!text.starts_with('/'), "must be a relative path"),
+        (!has_backsteps(text), "must not contain '..'"),
+    ])
+}
+
+/// Such a path that does not begin with two dots either: the kubelet reserves such names (upstream:
+/// `validateLocalNonReservedPath`).
+pub(super) fn local_non_reserved_path(text: &str) -> Vec<String> {
+    let mut complaints = local_descending_path(text);
+    let is_reserved = text.starts_with("..") && !text.starts_with("../");
+    complaints.extend(violated(&[(!is_reserved, "must not start with '..'")]));
+    complaints
+}
+
+/// `true` if an element of the path is `..`.
+pub(super) fn has_backsteps(path: &str) -> bool {
+    path.split('/').any(|element| element == "..")
+}
+
+/// The messages of the conditions that do not hold.
+pub(super) fn violated(conditions: &[(bool, &str)]) -> Vec<String> {
+    let violated = conditions.iter().filter(|(holds, _)| !holds);
+    violated.map(|(_, why)| (*why).to_owned()).collect()
+}
+
+/// An IP address that all parsers read alike (upstream: `IsValidIPForLegacyField`).
+pub(super) fn ip_address(text: &str) -> Vec<String> {
+    let why = match text.parse() {
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            "must not be an IPv4-mapped IPv6 address"
+        }
+        Ok(IpAddr::V4(_) | IpAddr::V6(_)) => return vec![],
+        Err(_) if has_leading_zeros(text) => "must not have leading 0s",
+        Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+    };
+    vec![why.to_owned()]
+}
+
+/// `true` if it would be an address with fewer leading zeros.
+fn has_leading_zeros(text: &str) -> bool {
+    let (before, decimal) = text.rsplit_once(':').map_or(("", text), |(v6, v4)| (v6, v4));
+    let parts: Vec<&str> = decimal.split('.').collect();
+    let numbers = parts.iter().map(|part| {
+        let is_number = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        is_number.then(|| part.trim_start_matches('0')).and_then(|digits| match digits {
+            "" => Some(0),
+            digits => digits.parse::<u8>().ok(),
+        })
+    });
+    let Some(numbers) = numbers.collect::<Option<Vec<u8>>>() else { return false };
+    let v4 = numbers.iter().map(u8::to_string).collect::<Vec<_>>().join(".");
+    numbers.len() == 4
+        && (before.is_empty() && !text.contains(':')
+            || format!("{before}:{v4}").parse::<Ipv6Addr>().is_ok())
 }
 
 /// A percentage (upstream: `IsValidPercent`).
@@ -173,15 +235,15 @@ pub(super) fn http_header(text: &str) -> Vec<String> {
 /// The name of an environment variable, or the prefix of several (upstream:
 /// `IsRelaxedEnvVarName`).
 pub(super) fn env_name(text: &str) -> Vec<String> {
-    if text.is_empty() {
-        return vec!["environment variable name must be non-empty".to_owned()];
-    }
-    if text.bytes().all(|b| (b == b' ' || b.is_ascii_graphic()) && b != b'=') {
-        return vec![];
-    }
-    let why = "a valid environment variable name must consist only of printable ASCII characters \
-               other than '='";
-    vec![why.to_owned()]
+    let is_printable = text.bytes().all(|b| (b == b' ' || b.is_ascii_graphic()) && b != b'=');
+    violated(&[
+        (!text.is_empty(), "environment variable name must be non-empty"),
+        (
+            is_printable,
+            "a valid environment variable name must consist only of printable ASCII characters \
+             other than '='",
+        ),
+    ])
 }
 
 /// A key of a `ConfigMap` or Secret (upstream: `IsConfigMapKey`).
@@ -194,12 +256,11 @@ pub(super) fn config_map_key(text: &str) -> Vec<String> {
             &["key.name", "KEY_NAME", "key-name"],
         ));
     }
-    let dots = match text {
-        "." => Some("must not be '.'"),
-        ".." => Some("must not be '..'"),
-        _ => text.starts_with("..").then_some("must not start with '..'"),
-    };
-    complaints.extend(dots.map(str::to_owned));
+    complaints.extend(violated(&[
+        (text != ".", "must not be '.'"),
+        (text != "..", "must not be '..'"),
+        (text == ".." || !text.starts_with(".."), "must not start with '..'"),
+    ]));
     complaints
 }
 
