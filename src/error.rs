@@ -21,7 +21,7 @@ use daemonset::model::{DaemonSetKey, NodeName};
 use executor::PreflightError;
 use executor::permissions::Need;
 use planner::live_object::LiveObjectError;
-use planner::plan::{Guard, LockStanding, NoSuchRevision, Stale};
+use planner::plan::{Guard, LockStatus, NoSuchRevision, Stale};
 use planner::roll::RollError;
 use planner::rollback::RollbackError;
 use ssa::ManagedFieldsError;
@@ -195,7 +195,7 @@ pub(super) enum Error {
         /// The DaemonSet.
         daemon_set: DaemonSetKey,
         /// The lock, with its holder and age.
-        lock: LockStanding,
+        lock: LockStatus,
     },
     /// The dry run failed.
     #[error(transparent)]

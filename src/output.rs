@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::shell::Shell;
 use crate::warnings;
 use daemonset::model::Node;
-use planner::plan::{Diff, Drift, Explanation, History, Plan, Status, Warning};
+use planner::plan::{Diff, Drift, Explanation, History, Plan, StatusReport, Warning};
 use render::{HtmlOptions, MarkdownOptions, TextOptions};
 
 /// An output format. A command offers some of them ([`formats`]).
@@ -182,7 +182,7 @@ impl Document for Diff {
     }
 }
 
-impl Document for Status {
+impl Document for StatusReport {
     fn take_warnings(&mut self) -> Vec<Warning> {
         std::mem::take(&mut self.warnings)
     }

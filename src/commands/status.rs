@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::flags::{GlobalFlags, NarrowFlags, VerbosityFlags, heading};
 use crate::output::{self, Format, formats};
 use crate::shell::Shell;
-use planner::plan::{self, Status};
+use planner::plan::{self, StatusReport};
 
 /// Show the state of DaemonSets, and what blocks each node
 ///
@@ -37,7 +37,7 @@ async fn read_and_decide(
     args: &Args,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<Status, Error> {
+) -> Result<StatusReport, Error> {
     let (snapshot, chosen) =
         connection::read_chosen_with_warnings(&args.narrow, global, shell).await?;
     Ok(plan::status(&snapshot, |key| chosen.contains(key)))

@@ -1,6 +1,8 @@
 //! `status` prints the same table as kubectl, including spaces.
 
-use planner::plan::{ApiVersion, ClusterSummary, Counters, DaemonSetStanding, Status, StatusKind};
+use planner::plan::{
+    ApiVersion, ClusterSummary, Counters, DaemonSetStatusReport, StatusKind, StatusReport,
+};
 use render::{TextOptions, status_text};
 use serde_json::Value;
 
@@ -45,7 +47,7 @@ fn ours(list: &Value, table: &str) -> String {
         let pairs =
             pairs.into_iter().flatten().map(|(k, v)| format!("{k}={}", v.as_str().unwrap()));
         let selector = pairs.collect::<Vec<_>>().join(",");
-        DaemonSetStanding {
+        DaemonSetStatusReport {
             namespace: text("/metadata/namespace").into(),
             name: text("/metadata/name").into(),
             generation: 1,
@@ -59,7 +61,7 @@ fn ours(list: &Value, table: &str) -> String {
             obstacles: vec![],
         }
     };
-    let status = Status {
+    let status = StatusReport {
         api_version: ApiVersion::V1Alpha1,
         kind: StatusKind::Status,
         cluster: ClusterSummary {

@@ -11,8 +11,15 @@ use crate::cluster::NAMESPACE;
 use crate::objects::pods;
 
 /// The codes of the plan's reasons to delete a pod.
-const REASONS: [&str; 7] =
-    ["outdated", "nothingComesBack", "notEligible", "surplus", "superseded", "failed", "adopted"];
+const REASONS: [&str; 7] = [
+    "outdated",
+    "deletedNotRecreated",
+    "notEligible",
+    "surplus",
+    "superseded",
+    "failed",
+    "adopted",
+];
 
 /// The code that the plan gives a pod if it is not a reason to delete it; `None` if it is one.
 /// `pod` is the pod before its deletion.

@@ -53,7 +53,7 @@ pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
 pub use document::{
     Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters, DaemonSetPlan,
-    Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode, Kind, NodePlan, Plan, PodPlan,
+    Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode, NodePlan, Plan, PlanKind, PodPlan,
     RevisionKind, RevisionPlan, RevisionTotals, SourceInfo, Strategy, TargetRevision, Totals,
     Warning, Wave,
 };
@@ -61,14 +61,16 @@ pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
     DriftKind, DriftTotals, NodeDrift, drift,
 };
-pub use explanation::{ContainerLog, Explanation, ExplanationKind, Outcome, RuleReport, explain};
+pub use explanation::{
+    ContainerLog, Explanation, ExplanationKind, RuleReport, RuleResult, explain,
+};
 pub use health::{ailments, node_not_ready, not_available};
 pub use history::{
     DaemonSetHistory, History, HistoryKind, HistoryQuestion, NoSuchRevision, RevisionDifference,
     RevisionEntry, history,
 };
 pub use input::{Detail, Input, NotFound, Prune};
-pub use lock::LockStanding;
+pub use lock::LockStatus;
 pub use measures::{Measured, RolloutState, measures};
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
 pub use prune::source_paths;
@@ -76,7 +78,7 @@ pub use reason::{Age, Reason};
 pub use record::{DaemonSetRecordError, record_after};
 pub use settle::{keeps_template, owned, settled};
 pub use stale::{Binding, Difference, Stale, stale};
-pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
+pub use status::{DaemonSetStatusReport, NodeObstacles, StatusKind, StatusReport, status};
 pub use writers::{WriteOperation, Writer};
 
 use applied::Applied;
@@ -139,7 +141,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     let forecast = forecast::forecast(&daemon_sets, &desired, &starts);
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
-        kind: Kind::Plan,
+        kind: PlanKind::Plan,
         created_at,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         digest,

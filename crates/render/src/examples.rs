@@ -11,9 +11,10 @@ use daemonset::controller::placement::Obstacle;
 use daemonset::model::{DaemonSetKey, ManagedBy, MinReady, Ramp, RevisionNumber, RevisionRef};
 use planner::plan::{
     Action, ActionTotals, ApiVersion, Change, ClusterSummary, Counters, DaemonSetPlan,
-    DaemonSetStanding, Explanation, ExplanationKind, Fate, FieldChange, Forecast, Guard, GuardCode,
-    Kind, NodeObstacles, NodePlan, Outcome, Plan, PodPlan, Reason, RevisionKind, RevisionPlan,
-    RuleReport, SourceInfo, Status, StatusKind, Strategy, TargetRevision, Totals, Warning, Wave,
+    DaemonSetStatusReport, Explanation, ExplanationKind, Fate, FieldChange, Forecast, Guard,
+    GuardCode, NodeObstacles, NodePlan, Plan, PlanKind, PodPlan, Reason, RevisionKind,
+    RevisionPlan, RuleReport, RuleResult, SourceInfo, StatusKind, StatusReport, Strategy,
+    TargetRevision, Totals, Warning, Wave,
 };
 
 /// A plan of `daemon_sets`, with matching totals.
@@ -29,7 +30,7 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
     }
     Plan {
         api_version: ApiVersion::V1Alpha1,
-        kind: Kind::Plan,
+        kind: PlanKind::Plan,
         created_at: "2026-08-01T12:00:00Z".parse().unwrap(),
         tool_version: "0.1.0".into(),
         digest: "sha256:6fd1".into(),
@@ -285,7 +286,7 @@ pub(super) fn guarded() -> Plan {
 }
 
 /// Two DaemonSets, one healthy and one with unavailable pods.
-pub(super) fn status() -> Status {
+pub(super) fn status() -> StatusReport {
     let well = Counters {
         desired: 40,
         current: 40,
@@ -295,7 +296,7 @@ pub(super) fn status() -> Status {
         unavailable: 0,
         misscheduled: 0,
     };
-    let standing = |name: &str| DaemonSetStanding {
+    let status = |name: &str| DaemonSetStatusReport {
         namespace: "logging".into(),
         name: name.into(),
         generation: 9,
@@ -312,7 +313,7 @@ pub(super) fn status() -> Status {
         node: node.into(),
         reasons: vec![reason.clone().into()],
     };
-    let mut troubled = standing("node-exporter-with-a-long-name");
+    let mut troubled = status("node-exporter-with-a-long-name");
     troubled.node_selector = "disk=ssd,kubernetes.io/os=linux".into();
     troubled.generation = 10;
     troubled.counted = Counters { updated: 0, available: 37, unavailable: 3, ..well };
@@ -321,11 +322,11 @@ pub(super) fn status() -> Status {
         .map(|node| obstacle(node.name.as_ref(), &Reason::OnDelete))
         .chain([obstacle("edge-b-07", &Reason::Terminating)])
         .collect();
-    Status {
+    StatusReport {
         api_version: ApiVersion::V1Alpha1,
         kind: StatusKind::Status,
         cluster: plan(vec![]).cluster,
-        daemon_sets: vec![standing("fluent-bit"), troubled],
+        daemon_sets: vec![status("fluent-bit"), troubled],
         warnings: vec![],
     }
 }
@@ -347,12 +348,12 @@ pub(super) fn explanation() -> Explanation {
         daemon_set: DaemonSetKey::new("logging", "fluent-bit"),
         node: name,
         rules: vec![
-            rule("nodeName", Outcome::NotApplicable, "not set: any node"),
-            rule("nodeSelector disk=ssd", Outcome::Fail, "node has disk=hdd"),
-            rule("taint gpu=yes:NoSchedule", Outcome::StayOnly, "not tolerated"),
+            rule("nodeName", RuleResult::NotApplicable, "not set: any node"),
+            rule("nodeSelector disk=ssd", RuleResult::Fail, "node has disk=hdd"),
+            rule("taint gpu=yes:NoSchedule", RuleResult::StayOnly, "not tolerated"),
             rule(
                 "taint node.kubernetes.io/unschedulable:NoSchedule",
-                Outcome::Pass,
+                RuleResult::Pass,
                 "tolerated, as by every daemon pod",
             ),
         ],

@@ -15,7 +15,7 @@ use crate::{
     status_text, yaml,
 };
 use daemonset::model::{DaemonSetKey, NodeName};
-use planner::plan::{Diff, Drift, Explanation, History, Plan, Reason, Status};
+use planner::plan::{Diff, Drift, Explanation, History, Plan, Reason, StatusReport};
 use planner::rollout::{
     Cost, Delete, Ending, Outcome, PodFailure, Progress, Record, Replaced, Report,
 };
@@ -35,7 +35,7 @@ static PLANS: LazyLock<[HostilePlan<Plan>; 2]> = LazyLock::new(|| {
     other.cluster.snapshot = Some("fleet.json".into());
     [HostilePlan::of(&small), HostilePlan::of(&other)]
 });
-static STATUS: LazyLock<HostilePlan<Status>> = LazyLock::new(|| HostilePlan::of(&status()));
+static STATUS: LazyLock<HostilePlan<StatusReport>> = LazyLock::new(|| HostilePlan::of(&status()));
 static EXPLANATION: LazyLock<HostilePlan<Explanation>> =
     LazyLock::new(|| HostilePlan::of(&explanation()));
 static HISTORY: LazyLock<HostilePlan<History>> = LazyLock::new(|| HostilePlan::of(&history()));

@@ -6,7 +6,7 @@ use schemars::generate::SchemaSettings;
 use crate::data::json;
 use crate::error::Error;
 use daemonset::model::{Faults, RolloutPolicy};
-use planner::plan::{Diff, Drift, Explanation, History, Plan, Status};
+use planner::plan::{Diff, Drift, Explanation, History, Plan, StatusReport};
 
 /// A document that has a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn schema(document: Document) -> Result<String, Error> {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let schema = match document {
         Document::Plan => generator.into_root_schema_for::<Plan>(),
-        Document::Status => generator.into_root_schema_for::<Status>(),
+        Document::Status => generator.into_root_schema_for::<StatusReport>(),
         Document::Explanation => generator.into_root_schema_for::<Explanation>(),
         Document::History => generator.into_root_schema_for::<History>(),
         Document::Diff => generator.into_root_schema_for::<Diff>(),
@@ -111,7 +111,7 @@ mod tests {
         let mut plan: Value = serde_json::from_str(&json(&examples::rollout()).unwrap()).unwrap();
         let reason = &mut plan["daemonSets"][1]["nodes"][0]["reasons"][0];
         assert_eq!(reason["code"], "outdated");
-        reason["code"] = "budgetTaken".into();
+        reason["code"] = "maxUnavailableReached".into();
         assert!(!validator.is_valid(&plan), "a budget without numbers is valid");
     }
 

@@ -18,7 +18,7 @@ use crate::printer::Printer;
 use crate::shell::Shell;
 use cluster::LockWait;
 use daemonset::model::{DaemonSetKey, NodeName};
-use planner::plan::{LockStanding, Reason};
+use planner::plan::{LockStatus, Reason};
 use planner::rollout::{Ending, Outcome, PauseReason, Report, RolledBack};
 use planner::words::count;
 use render::neutral;
@@ -151,7 +151,7 @@ impl<'a> ProgressReporter<'a> {
 /// The message and the data of waiting for a lock.
 fn waiting(wait: &LockWait, now: Timestamp) -> (String, Value) {
     let LockWait { holder, now: _, unless_renewed, timeout } = wait;
-    let lock = LockStanding::of(holder, now);
+    let lock = LockStatus::of(holder, now);
     let (timeout, free) = (timeout.as_secs(), unless_renewed.as_secs());
     let words = format!(
         "{lock}; waiting at most {timeout}s; the lock expires in {free}s unless it is renewed"

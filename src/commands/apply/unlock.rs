@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use cluster::LeaseRecord;
 use daemonset::model::DaemonSetKey;
-use planner::plan::LockStanding;
+use planner::plan::LockStatus;
 use render::neutral;
 
 /// Remove the lock of a run that is gone
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 struct Held<'a> {
     key: &'a DaemonSetKey,
     record: LeaseRecord,
-    standing: LockStanding,
+    status: LockStatus,
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
@@ -43,14 +43,14 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Erro
     for key in names {
         let found = look(key, session).await?;
         let words = match &found {
-            Some(Held { standing, .. }) => format!("{key} is {standing}"),
+            Some(Held { status, .. }) => format!("{key} is {status}"),
             None => format!("{key} is not locked"),
         };
         print(&words, session)?;
         held.extend(found);
     }
-    if let Some(Held { key, standing, .. }) = held.iter().find(|it| it.standing.live && !force) {
-        return Err(Error::HolderIsLive { daemon_set: (*key).clone(), lock: standing.clone() });
+    if let Some(Held { key, status, .. }) = held.iter().find(|it| it.status.live && !force) {
+        return Err(Error::HolderIsLive { daemon_set: (*key).clone(), lock: status.clone() });
     }
     if held.is_empty() {
         return Ok(Exit::Done);
@@ -58,7 +58,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Erro
     if !yes {
         ask(&session.shell)?;
     }
-    for Held { key, record, standing } in &held {
+    for Held { key, record, status } in &held {
         session
             .unless_interrupted(async |_, cluster| {
                 if *force {
@@ -69,7 +69,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Erro
                 Ok(())
             })
             .await?;
-        print(&format!("{key} is no longer locked by {}", standing.holder), session)?;
+        print(&format!("{key} is no longer locked by {}", status.holder), session)?;
     }
     Ok(Exit::Done)
 }
@@ -81,8 +81,8 @@ async fn look<'a>(key: &'a DaemonSetKey, session: &mut Session) -> Result<Option
             let record = cluster.live().lease(key).await?;
             let now = cluster.live().server_time().unwrap_or(shell.now);
             Ok(record.and_then(|record| {
-                let standing = LockStanding::of(&record.lock_holder()?, now);
-                Some(Held { key, record, standing })
+                let status = LockStatus::of(&record.lock_holder()?, now);
+                Some(Held { key, record, status })
             }))
         })
         .await

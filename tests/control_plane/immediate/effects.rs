@@ -86,7 +86,7 @@ fn is_immediate(reason: &Reason) -> bool {
         | Reason::Superseded { .. }
         | Reason::NotEligible { .. }
         | Reason::NodeVanished => true,
-        Reason::Terminating | Reason::Outdated { .. } | Reason::NothingComesBack { .. } => false,
+        Reason::Terminating | Reason::Outdated { .. } | Reason::DeletedNotRecreated { .. } => false,
         other => panic!("not a reason to delete a pod: {other}"),
     }
 }

@@ -25,11 +25,11 @@ const ATTENTION: Duration = Duration::from_secs(1);
 
 /// The state of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum LockState {
     /// Renewed; `confirmed` is when the request for it was sent.
     Held { confirmed: Duration },
     /// Being released: nothing new is sent; requests in flight may finish.
-    GivenBack,
+    Released,
     /// Another run has it, or it was released by force. Final.
     Lost,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Fence {
     clock: Clock,
     /// The lease duration.
     lease: Duration,
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<LockState>,
     passages: Semaphore,
 }
 
@@ -50,7 +50,7 @@ impl Fence {
         Arc::new(Self {
             clock,
             lease,
-            standing: watch::Sender::new(Standing::Held { confirmed }),
+            state: watch::Sender::new(LockState::Held { confirmed }),
             passages: Semaphore::new(AT_ONCE as usize),
         })
     }
@@ -74,19 +74,19 @@ impl Fence {
 
     /// Whether the lock was renewed recently enough.
     pub(super) fn is_fresh(&self) -> bool {
-        match *self.standing.borrow() {
-            Standing::Held { confirmed } => {
+        match *self.state.borrow() {
+            LockState::Held { confirmed } => {
                 decide::is_fresh(confirmed, self.clock.now(), self.lease)
             }
-            Standing::GivenBack | Standing::Lost => false,
+            LockState::Released | LockState::Lost => false,
         }
     }
 
     /// Whether the lock is released or lost.
     pub(super) fn is_gone(&self) -> bool {
-        match *self.standing.borrow() {
-            Standing::Held { .. } => false,
-            Standing::GivenBack | Standing::Lost => true,
+        match *self.state.borrow() {
+            LockState::Held { .. } => false,
+            LockState::Released | LockState::Lost => true,
         }
     }
 
@@ -113,45 +113,45 @@ impl Fence {
 
     /// Whether requests in flight have to be cancelled.
     fn is_over(&self) -> bool {
-        match *self.standing.borrow() {
-            Standing::Held { confirmed } => {
+        match *self.state.borrow() {
+            LockState::Held { confirmed } => {
                 decide::is_over(confirmed, self.clock.now(), self.lease)
             }
-            Standing::GivenBack => false,
-            Standing::Lost => true,
+            LockState::Released => false,
+            LockState::Lost => true,
         }
     }
 
     /// Waits until the lock is lost.
     pub(crate) async fn lost(&self) {
         // Cannot fail: `self` owns the sender.
-        let _ = self.standing.subscribe().wait_for(|standing| *standing == Standing::Lost).await;
+        let _ = self.state.subscribe().wait_for(|state| *state == LockState::Lost).await;
     }
 
     /// Records that a request sent at `sent` has renewed the lock. A lost lock stays lost.
     pub(super) fn confirm(&self, sent: Duration) {
-        self.standing.send_if_modified(|standing| match standing {
-            Standing::Held { confirmed } => {
+        self.state.send_if_modified(|state| match state {
+            LockState::Held { confirmed } => {
                 *confirmed = sent.max(*confirmed);
                 true
             }
-            Standing::GivenBack | Standing::Lost => false,
+            LockState::Released | LockState::Lost => false,
         });
     }
 
     /// Marks the lock as lost: nothing is sent, and requests in flight are cancelled.
     pub(super) fn lose(&self) {
-        self.standing.send_replace(Standing::Lost);
+        self.state.send_replace(LockState::Lost);
     }
 
     /// Marks the lock as being released: nothing new is sent. A lost lock stays lost.
     pub(super) fn close(&self) {
-        self.standing.send_if_modified(|standing| match standing {
-            Standing::Held { .. } => {
-                *standing = Standing::GivenBack;
+        self.state.send_if_modified(|state| match state {
+            LockState::Held { .. } => {
+                *state = LockState::Released;
                 true
             }
-            Standing::GivenBack | Standing::Lost => false,
+            LockState::Released | LockState::Lost => false,
         });
     }
 

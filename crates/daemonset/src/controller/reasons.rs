@@ -133,7 +133,7 @@ pub enum WaitReason {
         seconds: u64,
     },
     /// Outdated, but `maxUnavailable` is reached.
-    BudgetTaken {
+    MaxUnavailableReached {
         /// Nodes without an available pod, including those of this step.
         unavailable: u32,
         /// `maxUnavailable` for this cluster.
@@ -207,7 +207,7 @@ impl fmt::Display for WaitReason {
         match self {
             Self::Terminating => f.write_str("pod is terminating"),
             Self::BackOff { seconds } => write!(f, "failed pod, back-off of {seconds} s"),
-            Self::BudgetTaken { unavailable, allowed } => {
+            Self::MaxUnavailableReached { unavailable, allowed } => {
                 write!(f, "outdated; {unavailable} unavailable, at most {allowed} allowed")
             }
             Self::SurgeTaken { surging, allowed } => {

@@ -156,7 +156,7 @@ fn delete_first<'a>(view: &View<'_, 'a>, desired: u32, limits: Limits) -> Rollin
     let waiting = left.into_iter().map(|(node, pod)| Waiting {
         pod,
         node,
-        reason: WaitReason::BudgetTaken { unavailable: taken, allowed },
+        reason: WaitReason::MaxUnavailableReached { unavailable: taken, allowed },
     });
     RollingUpdate {
         desired,

@@ -269,7 +269,7 @@ impl SyncRequests {
             | WaitReason::NewNotAvailable { .. }
             | WaitReason::StillNeeded { .. }
             | WaitReason::SurgeTaken { .. }
-            | WaitReason::BudgetTaken { .. } => None,
+            | WaitReason::MaxUnavailableReached { .. } => None,
         });
         self.again.extend(back_off.min());
         let status = effects.status.unwrap_or(owner.status);

@@ -31,7 +31,7 @@ pub struct Plan {
     /// Version of this document's format.
     pub api_version: ApiVersion,
     /// Always `Plan`.
-    pub kind: Kind,
+    pub kind: PlanKind,
     /// When the plan was made. The only field that differs between two runs on the same input.
     pub created_at: Timestamp,
     /// Version of the program that made it.
@@ -65,7 +65,7 @@ pub enum ApiVersion {
 
 /// Kind of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Kind {
+pub enum PlanKind {
     /// A plan.
     Plan,
 }

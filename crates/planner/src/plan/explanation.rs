@@ -105,7 +105,7 @@ pub struct RuleReport {
     /// The rule, such as `nodeSelector disk=ssd`.
     pub rule: String,
     /// Result of the rule.
-    pub outcome: Outcome,
+    pub outcome: RuleResult,
     /// Reason for the result, such as `node has disk=hdd`.
     pub message: String,
 }
@@ -113,7 +113,7 @@ pub struct RuleReport {
 /// Result of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum RuleResult {
     /// The rule allows a pod on the node.
     Pass,
     /// A pod may stay but a new one may not start: a `NoSchedule` taint.
@@ -169,7 +169,11 @@ pub fn explain(
 
 impl From<&RuleOutcome> for RuleReport {
     fn from(outcome: &RuleOutcome) -> Self {
-        Self { rule: rule(outcome), outcome: Outcome::from(outcome), message: outcome.to_string() }
+        Self {
+            rule: rule(outcome),
+            outcome: RuleResult::from(outcome),
+            message: outcome.to_string(),
+        }
     }
 }
 
@@ -189,7 +193,7 @@ fn rule(outcome: &RuleOutcome) -> String {
     }
 }
 
-impl From<&RuleOutcome> for Outcome {
+impl From<&RuleOutcome> for RuleResult {
     fn from(outcome: &RuleOutcome) -> Self {
         match outcome {
             RuleOutcome::NodeName { want: None, .. }

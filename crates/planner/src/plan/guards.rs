@@ -224,7 +224,7 @@ fn deadlock(
     }
     let blocked =
         plan.nodes.iter().flat_map(|node| &node.reasons).filter_map(|coded| match coded.reason {
-            Reason::BudgetTaken { unavailable, allowed } => Some((unavailable, allowed)),
+            Reason::MaxUnavailableReached { unavailable, allowed } => Some((unavailable, allowed)),
             _ => None,
         });
     let waiting = blocked.clone().count();

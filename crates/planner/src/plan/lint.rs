@@ -216,7 +216,7 @@ fn node_and_pods(node: &NodePlan, flaws: &mut Vec<Flaw>) {
         flaws.push(Flaw::ActionAgainstFates(node.name.clone()));
     }
     let outdated = deleted().any(|pod| {
-        matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::NothingComesBack { .. })
+        matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::DeletedNotRecreated { .. })
     });
     if outdated && node.wave.is_none() {
         flaws.push(Flaw::RolledOutsideWaves(node.name.clone()));
@@ -237,7 +237,7 @@ fn deletes(reason: &Reason) -> bool {
         | Reason::Surplus { .. }
         | Reason::Superseded { .. }
         | Reason::NotEligible { .. }
-        | Reason::NothingComesBack { .. }
+        | Reason::DeletedNotRecreated { .. }
         | Reason::NodeVanished
         | Reason::GoesWithOwner
         | Reason::Terminating => true,
@@ -249,7 +249,7 @@ fn deletes(reason: &Reason) -> bool {
         | Reason::OnDelete
         | Reason::SkippedUnreadyNode { .. }
         | Reason::UnreadyNodeCounts { .. }
-        | Reason::BudgetTaken { .. }
+        | Reason::MaxUnavailableReached { .. }
         | Reason::NodeNotReady { .. }
         | Reason::PodNotReady { .. }
         | Reason::NotAvailableYet { .. }

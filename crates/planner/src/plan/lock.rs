@@ -13,7 +13,7 @@ use daemonset::model::LockHolder;
 /// The state of a lock, read from its lease at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LockStanding {
+pub struct LockStatus {
     /// Holder: the user, the machine, the process, and the URL of a CI run.
     pub holder: String,
     /// When the lock was acquired.
@@ -29,7 +29,7 @@ pub struct LockStanding {
     pub live: bool,
 }
 
-impl LockStanding {
+impl LockStatus {
     /// Returns the state of the lock at `now`, by the server's clock.
     pub fn of(holder: &LockHolder, now: Timestamp) -> Self {
         let LockHolder { name, since, renewed: _, lease_seconds } = holder;
@@ -43,7 +43,7 @@ impl LockStanding {
     }
 }
 
-impl fmt::Display for LockStanding {
+impl fmt::Display for LockStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { holder, since, renewed_seconds_ago, lease_seconds, live } = self;
         write!(f, "locked by {holder}")?;
@@ -92,7 +92,7 @@ mod tests {
         ] {
             let name = "alice on h (process 1)".into();
             let holder = LockHolder { name, since, renewed, lease_seconds: 15 };
-            assert_eq!(LockStanding::of(&holder, now).to_string(), want);
+            assert_eq!(LockStatus::of(&holder, now).to_string(), want);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::document::Counters;
 use super::drift::{Classified, DaemonSetDrift, Deviation, Drift, DriftTotals};
-use super::status::{DaemonSetStanding, Status, status};
+use super::status::{DaemonSetStatusReport, StatusReport, status};
 use daemonset::model::{DaemonSetKey, NamespaceName, Pod, PodName, Snapshot};
 
 /// Metric values of one DaemonSet.
@@ -53,12 +53,12 @@ impl RolloutState {
 
 /// Computes the metric values of every DaemonSet of a drift report, in its order.
 pub fn measures(drift: &Drift, snapshot: &Snapshot) -> Vec<Measured> {
-    let Status { daemon_sets: budget_view, .. } = status(snapshot, |key| {
+    let StatusReport { daemon_sets: budget_view, .. } = status(snapshot, |key| {
         drift.daemon_sets.iter().any(|one| one.namespace == key.namespace && one.name == key.name)
     });
     let counted: BTreeMap<DaemonSetKey, Counters> = budget_view
         .into_iter()
-        .map(|DaemonSetStanding { namespace, name, counted, .. }| {
+        .map(|DaemonSetStatusReport { namespace, name, counted, .. }| {
             (DaemonSetKey::new(namespace, name), counted)
         })
         .collect();

@@ -223,7 +223,7 @@ impl NodePlanner<'_> {
             }
             (UpdateStrategy::RollingUpdate { .. }, Some(obstacle)) => {
                 let obstacle = obstacle.clone();
-                (Action::Delete, Some(Reason::NothingComesBack { obstacle }))
+                (Action::Delete, Some(Reason::DeletedNotRecreated { obstacle }))
             }
             (UpdateStrategy::RollingUpdate { .. }, None) if allows_surge(strategy) => {
                 (Action::Surge, outdated)
@@ -252,7 +252,7 @@ impl NodePlanner<'_> {
             PodFate::Outdated => {
                 let reason = match &placement.obstacle {
                     Some(obstacle) if rolled => {
-                        Reason::NothingComesBack { obstacle: obstacle.clone() }
+                        Reason::DeletedNotRecreated { obstacle: obstacle.clone() }
                     }
                     Some(_) | None => self.templates.outdated(pod),
                 };
@@ -364,7 +364,7 @@ impl From<&DeleteReason> for Reason {
             }
             DeleteReason::NotAvailableAndMayNotStart { obstacle }
             | DeleteReason::Sunset { obstacle, .. } => {
-                Self::NothingComesBack { obstacle: obstacle.clone() }
+                Self::DeletedNotRecreated { obstacle: obstacle.clone() }
             }
         }
     }
@@ -390,7 +390,7 @@ fn no_pod_stays(
         }
         Some(obstacle) if deletes => {
             if placement.may_stay {
-                reasons.push(Reason::NothingComesBack { obstacle: obstacle.clone() });
+                reasons.push(Reason::DeletedNotRecreated { obstacle: obstacle.clone() });
             }
             Action::Delete
         }

@@ -55,7 +55,7 @@ pub enum Reason {
         obstacle: Arc<Obstacle>,
     },
     /// The node may keep its pod but not start one, so a deleted pod is not recreated.
-    NothingComesBack {
+    DeletedNotRecreated {
         /// The placement rule that rejects a new pod.
         obstacle: Arc<Obstacle>,
     },
@@ -84,7 +84,7 @@ pub enum Reason {
         skippable: u32,
     },
     /// Pods that this plan does not replace already use all of `maxUnavailable`.
-    BudgetTaken {
+    MaxUnavailableReached {
         /// Number of desired nodes that stay without an available pod.
         unavailable: u32,
         /// Maximum number of unavailable nodes.
@@ -155,14 +155,14 @@ impl Reason {
             Self::Surplus { .. } => "surplus",
             Self::Superseded { .. } => SUPERSEDED,
             Self::NotEligible { .. } => "notEligible",
-            Self::NothingComesBack { .. } => "nothingComesBack",
+            Self::DeletedNotRecreated { .. } => "deletedNotRecreated",
             Self::NodeVanished => "nodeVanished",
             Self::LeftToGarbageCollector => "leftToGarbageCollector",
             Self::Terminating => TERMINATING,
             Self::OnDelete => "onDelete",
             Self::SkippedUnreadyNode { .. } => "skippedUnreadyNode",
             Self::UnreadyNodeCounts { .. } => "unreadyNodeCounts",
-            Self::BudgetTaken { .. } => "budgetTaken",
+            Self::MaxUnavailableReached { .. } => "maxUnavailableReached",
             Self::NodeNotReady { .. } => "nodeNotReady",
             Self::PodNotReady { .. } => "podNotReady",
             Self::NotAvailableYet { .. } => "notAvailableYet",
@@ -215,10 +215,10 @@ impl Reason {
             | Self::Surplus { .. }
             | Self::Superseded { .. }
             | Self::NotEligible { .. }
-            | Self::NothingComesBack { .. }
+            | Self::DeletedNotRecreated { .. }
             | Self::SkippedUnreadyNode { .. }
             | Self::UnreadyNodeCounts { .. }
-            | Self::BudgetTaken { .. }
+            | Self::MaxUnavailableReached { .. }
             | Self::NodeNotReady { .. }
             | Self::PodNotReady { .. }
             | Self::NotAvailableYet { .. }
@@ -240,7 +240,7 @@ impl fmt::Display for Reason {
             Self::Surplus { kept } => write!(f, "surplus pod: {kept} is older and is kept"),
             Self::Superseded { by } => write!(f, "outdated: replaced by new pod {by}"),
             Self::NotEligible { obstacle } => write!(f, "{obstacle}"),
-            Self::NothingComesBack { obstacle } => {
+            Self::DeletedNotRecreated { obstacle } => {
                 write!(f, "deleted, not recreated: {obstacle}")
             }
             Self::SkippedUnreadyNode { since: _, seconds } => write!(
@@ -253,7 +253,7 @@ impl fmt::Display for Reason {
                 "node NotReady, counted as unavailable: {unready} NotReady nodes, at most \
                  {skippable} skipped"
             ),
-            Self::BudgetTaken { unavailable, allowed } => {
+            Self::MaxUnavailableReached { unavailable, allowed } => {
                 write!(
                     f,
                     "`maxUnavailable` reached: {unavailable} unavailable, at most {allowed} allowed"

@@ -10,7 +10,7 @@ use super::coded::Coded;
 use super::daemon_set::{Rollout, held, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Warning};
-use super::lock::LockStanding;
+use super::lock::LockStatus;
 use super::nodes::Described;
 use super::pause::{PausedRollout, as_declared};
 use super::reason::Reason;
@@ -25,7 +25,8 @@ use daemonset::model::{
 /// The status of the DaemonSets of a cluster, with the reasons why nodes are not up to date.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Status {
+#[schemars(rename = "Status")]
+pub struct StatusReport {
     /// Version of this document's format.
     pub api_version: ApiVersion,
     /// Always `Status`.
@@ -33,7 +34,7 @@ pub struct Status {
     /// The cluster, and the time of its snapshot.
     pub cluster: ClusterSummary,
     /// One entry per DaemonSet, ordered by namespace and name.
-    pub daemon_sets: Vec<DaemonSetStanding>,
+    pub daemon_sets: Vec<DaemonSetStatusReport>,
     /// Warnings.
     pub warnings: Vec<Warning>,
 }
@@ -48,7 +49,7 @@ pub enum StatusKind {
 /// Status of one DaemonSet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct DaemonSetStanding {
+pub struct DaemonSetStatusReport {
     /// `metadata.namespace`.
     pub namespace: NamespaceName,
     /// `metadata.name`.
@@ -72,7 +73,7 @@ pub struct DaemonSetStanding {
     pub pause: Option<PausedRollout>,
     /// Its lock: held by a run of `ds-apply` in progress, or left over with an expired lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lock: Option<LockStanding>,
+    pub lock: Option<LockStatus>,
     /// The nodes that are not up to date or not available, ordered by name; while paused, by the
     /// declared update strategy.
     pub obstacles: Vec<NodeObstacles>,
@@ -89,7 +90,7 @@ pub struct NodeObstacles {
 }
 
 /// Returns the status of the DaemonSets in the snapshot that `wanted` accepts.
-pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> Status {
+pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> StatusReport {
     let templates = snapshot.daemon_sets.iter().map(|live| &live.spec.template.placement);
     let fleet = Fleet::seen_by(&snapshot.nodes, templates);
     let mut notes = Vec::from_iter(warnings::about_server(&snapshot.cluster));
@@ -111,7 +112,7 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
             budget_view(live, pause, &daemon_set_view, snapshot)
         })
         .collect();
-    Status {
+    StatusReport {
         api_version: ApiVersion::V1Alpha1,
         kind: StatusKind::Status,
         cluster: ClusterSummary::from(snapshot),
@@ -125,7 +126,7 @@ fn budget_view(
     pause: Option<PausedRollout>,
     daemon_set_view: &DaemonSetView<'_>,
     snapshot: &Snapshot,
-) -> DaemonSetStanding {
+) -> DaemonSetStatusReport {
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
     let strategy = strategy(&daemon_set_view.view());
     let pace = PolicySpec::default();
@@ -133,7 +134,7 @@ fn budget_view(
         rollout(daemon_set_view, strategy, &pace, untouched, Described::Busy);
     let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());
     let lock = snapshot.lock_holder(&live.key);
-    DaemonSetStanding {
+    DaemonSetStatusReport {
         namespace: live.key.namespace.clone(),
         name: live.key.name.clone(),
         generation: live.generation,
@@ -143,7 +144,7 @@ fn budget_view(
         node_selector: selector_text(&live.spec.template.placement.node_selector),
         age_seconds: age,
         pause,
-        lock: lock.map(|holder| LockStanding::of(holder, snapshot.observed_at)),
+        lock: lock.map(|holder| LockStatus::of(holder, snapshot.observed_at)),
         obstacles: nodes.into_iter().filter_map(|node| obstacles(daemon_set_view, node)).collect(),
     }
 }

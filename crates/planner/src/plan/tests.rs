@@ -176,7 +176,11 @@ fn a_node_that_may_not_keep_its_pod_loses_it() {
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     assert_eq!(
         lines(&plan),
-        ["node-0 -/+ outdated wave 1", "node-1 - notEligible", "node-2 - nothingComesBack wave 1"]
+        [
+            "node-0 -/+ outdated wave 1",
+            "node-1 - notEligible",
+            "node-2 - deletedNotRecreated wave 1"
+        ]
     );
 }
 

@@ -159,7 +159,7 @@ fn defer_ready_pods(
     let mut any = false;
     for (node, budget_view) in nodes.iter_mut().zip(budget_views) {
         if budget_view.pod == PodBudgetState::OutdatedReady && is_rolled(node.action) {
-            wait(node, Reason::BudgetTaken { unavailable, allowed });
+            wait(node, Reason::MaxUnavailableReached { unavailable, allowed });
             any = true;
         }
     }
@@ -189,7 +189,8 @@ fn is_rolled(action: Action) -> bool {
 fn wait(node: &mut NodePlan, reason: Reason) {
     node.action = Action::Wait;
     for pod in &mut node.pods {
-        if matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::NothingComesBack { .. }) {
+        if matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::DeletedNotRecreated { .. })
+        {
             pod.fate = super::document::Fate::Keep;
         }
     }
@@ -276,7 +277,10 @@ mod tests {
         // The fourth counts as unavailable, and with a budget of one no other node is replaced.
         let (plans, order) = scheduled(fleet, 1, 0);
         assert_eq!(order, Vec::<String>::new());
-        assert_eq!(codes(&plans, Action::Wait).iter().filter(|c| **c == "budgetTaken").count(), 56);
+        assert_eq!(
+            codes(&plans, Action::Wait).iter().filter(|c| **c == "maxUnavailableReached").count(),
+            56
+        );
         assert!(plans.iter().all(|plan| plan.pods[0].fate == Fate::Keep));
     }
 
@@ -309,7 +313,7 @@ mod tests {
         fleet.extend(nodes("c", 1, NodeBudgetState::Ready, PodBudgetState::Failed));
         let (plans, order) = scheduled(fleet.clone(), 1, 0);
         assert_eq!(order, ["b0"]);
-        assert_eq!(codes(&plans, Action::Wait), ["budgetTaken"; 2]);
+        assert_eq!(codes(&plans, Action::Wait), ["maxUnavailableReached"; 2]);
         let (_, order) = scheduled(fleet, 2, 0);
         assert_eq!(order, ["b0", "a0", "a1"]);
     }

@@ -103,7 +103,7 @@ pub enum PauseReason {
         not_aborted: Option<NotAborted>,
     },
     /// `maxUnavailable` is reached or exceeded, and the unavailable nodes do not recover.
-    BudgetTaken {
+    MaxUnavailableReached {
         /// Unavailable nodes that count against the budget.
         unavailable: u32,
         /// Nodes that may be unavailable.
@@ -345,7 +345,7 @@ impl fmt::Display for PauseReason {
                 write!(f, "new pods failed on {}", count(failed.len(), "node"))?;
                 not_aborted.iter().try_for_each(|why| write!(f, "; not aborted: {why}"))
             }
-            Self::BudgetTaken { unavailable, allowed, seconds } => write!(
+            Self::MaxUnavailableReached { unavailable, allowed, seconds } => write!(
                 f,
                 "`maxUnavailable` reached for {}: {unavailable} unavailable, at most {allowed} \
                  allowed",

@@ -82,7 +82,7 @@ impl Step<'_, '_> {
         match what {
             Stall::Controller(step) => PauseReason::ControllerStalled { step, seconds },
             Stall::Budget { unavailable, outdated: _ } => {
-                PauseReason::BudgetTaken { unavailable, allowed: view.allowed, seconds }
+                PauseReason::MaxUnavailableReached { unavailable, allowed: view.allowed, seconds }
             }
             Stall::OldPods { nodes: _ } => {
                 PauseReason::OldPodsRemain { nodes: waves::ready_on_unready_nodes(view), seconds }

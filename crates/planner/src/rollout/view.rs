@@ -253,7 +253,7 @@ impl<'a> RolloutView<'a> {
     /// The reason why an outdated pod is deleted.
     pub(super) fn why(&self, node_view: &NodeView<'_>, pod: &Pod) -> Reason {
         match &node_view.obstacle {
-            Some(obstacle) => Reason::NothingComesBack { obstacle: Arc::clone(obstacle) },
+            Some(obstacle) => Reason::DeletedNotRecreated { obstacle: Arc::clone(obstacle) },
             None => self.templates.outdated(pod),
         }
     }

@@ -3,7 +3,7 @@
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
 use super::parts::{code, compared, diff, folded, list, section, table, tiles, warnings};
-use super::picture::{Heads, Kind, Picture, Row, Shape, Tone};
+use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
 use crate::error::Error;
 use crate::view::{CLASSES, DaemonSetDriftView, DriftView, NodeState, class_heads};
 use planner::plan::Drift;
@@ -20,7 +20,7 @@ const STATES: [NodeState; 7] = [
     NodeState::Fine,
 ];
 
-fn kind(state: NodeState) -> Kind {
+fn kind(state: NodeState) -> Marker {
     let (words, symbol, shape, tone) = match state {
         NodeState::Missing => ("without a pod", "+", Shape::Plus, Tone::Green),
         NodeState::Ended => ("failed or completed pod", "x", Shape::Cross, Tone::Red),
@@ -30,7 +30,7 @@ fn kind(state: NodeState) -> Kind {
         NodeState::Doubtful => ("unclear", "?", Shape::Frame, Tone::Amber),
         NodeState::Fine => ("no drift", "", Shape::Dot, Tone::Grey),
     };
-    Kind { words, symbol, shape, tone }
+    Marker { words, symbol, shape, tone }
 }
 
 /// The report as one HTML page.

@@ -31,7 +31,7 @@ pub(super) struct Picture {
     /// Labels to group them by.
     groupings: Vec<Grouping>,
     /// The states of a node, most severe first; the last one is "nothing to show".
-    kinds: Vec<Kind>,
+    kinds: Vec<Marker>,
     /// Headings of the table's columns; empty for columns that are not used.
     heads: Heads,
     /// `NAMESPACE/NAME` of DaemonSets.
@@ -52,7 +52,7 @@ struct Grouping {
 
 /// A state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Kind {
+pub(super) struct Marker {
     /// Its name in the legend.
     pub words: &'static str,
     /// The symbol that text output uses for it.
@@ -126,7 +126,7 @@ impl Picture {
     /// show", only name their node. Nodes in the rows may no longer exist.
     pub(super) fn of<S: Copy + PartialEq>(
         fleet: &[Node],
-        (states, kind): (&[S], fn(S) -> Kind),
+        (states, kind): (&[S], fn(S) -> Marker),
         heads: Heads,
         sets: &[(&str, Vec<Row<'_, S>>)],
     ) -> Self {
@@ -232,8 +232,8 @@ mod tests {
         Idle,
     }
 
-    fn kind(_: Case) -> Kind {
-        Kind { words: "", symbol: "", shape: Shape::Dot, tone: Tone::Grey }
+    fn kind(_: Case) -> Marker {
+        Marker { words: "", symbol: "", shape: Shape::Dot, tone: Tone::Grey }
     }
 
     fn node(number: usize, labels: &[(&str, &str)]) -> Node {

@@ -4,7 +4,7 @@ use super::charts::rounds;
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
 use super::parts::{code, compared, diff, folded, guards, list, section, table, tiles, warnings};
-use super::picture::{Heads, Kind, Picture, Row, Shape, Tone};
+use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
 use crate::error::Error;
 use crate::view::{
     Action, BaseChange, Change, DaemonSetView, NodeRow, PlanView, WaveView, done, effect,
@@ -18,7 +18,7 @@ use planner::words::count;
 const ACTIONS: [Action; 6] =
     [Action::Delete, Action::Wait, Action::Create, Action::Surge, Action::Replace, Action::Keep];
 
-fn kind(action: Action) -> Kind {
+fn kind(action: Action) -> Marker {
     let (shape, tone) = match action {
         Action::Create => (Shape::Plus, Tone::Green),
         Action::Delete => (Shape::Cross, Tone::Red),
@@ -27,7 +27,7 @@ fn kind(action: Action) -> Kind {
         Action::Wait => (Shape::Frame, Tone::Amber),
         Action::Keep => (Shape::Dot, Tone::Grey),
     };
-    Kind { words: done(action), symbol: action.symbol(), shape, tone }
+    Marker { words: done(action), symbol: action.symbol(), shape, tone }
 }
 
 /// The plan as one HTML page.

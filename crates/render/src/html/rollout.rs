@@ -5,7 +5,7 @@ use super::charts::{Span, clock, spans, usage};
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
 use super::parts::{code, folded, list, section, table, tiles};
-use super::picture::{Heads, Kind, Picture, Row, Shape, Tone};
+use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
 use crate::error::Error;
 use crate::view::{RolloutNode, RolloutState, RolloutView};
 use planner::rollout::Record;
@@ -31,7 +31,7 @@ const STATES: [RolloutState; 5] = [
     RolloutState::Untouched,
 ];
 
-fn kind(state: RolloutState) -> Kind {
+fn kind(state: RolloutState) -> Marker {
     let (words, symbol, shape, tone) = match state {
         RolloutState::Failed => ("failed", "x", Shape::Cross, Tone::Red),
         RolloutState::Underway => ("in progress", "…", Shape::Diamond, Tone::Purple),
@@ -39,7 +39,7 @@ fn kind(state: RolloutState) -> Kind {
         RolloutState::Replaced => ("replaced", "-/+", Shape::Square, Tone::Blue),
         RolloutState::Untouched => ("not touched", "", Shape::Dot, Tone::Grey),
     };
-    Kind { words, symbol, shape, tone }
+    Marker { words, symbol, shape, tone }
 }
 
 /// The rollout as one HTML page.
@@ -53,7 +53,7 @@ pub fn rollout_html(
     let RolloutReport { rehearsed, records, tool_version } = report;
     let rollouts: Vec<RolloutView<'_>> = records.iter().map(RolloutView::of).collect();
     let glance = STATES.iter().filter(|state| **state != RolloutState::Untouched).map(|state| {
-        let Kind { words, symbol, .. } = kind(*state);
+        let Marker { words, symbol, .. } = kind(*state);
         let nodes: usize = rollouts.iter().map(|rollout| rollout.count(*state)).sum();
         (symbol, u64::try_from(nodes).unwrap_or(u64::MAX), words)
     });

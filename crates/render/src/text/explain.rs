@@ -4,7 +4,7 @@ use anstyle::Style;
 
 use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, TextOptions, style_of};
 use crate::view::{fate, sentence};
-use planner::plan::{Action, ContainerLog, Explanation, Outcome, RuleReport};
+use planner::plan::{Action, ContainerLog, Explanation, RuleReport, RuleResult};
 
 const INDENT: usize = 4;
 /// The outcomes are aligned if no rule is wider than this.
@@ -65,12 +65,12 @@ fn rule_lines(page: &mut Page, rules: &[RuleReport]) {
     }
 }
 
-fn outcome_word(outcome: Outcome) -> (Style, &'static str) {
+fn outcome_word(outcome: RuleResult) -> (Style, &'static str) {
     match outcome {
-        Outcome::Pass => (GAIN, "pass"),
-        Outcome::StayOnly => (HALT, "stay only"),
-        Outcome::Fail => (LOSS, "fail"),
-        Outcome::NotApplicable => (ASIDE, "-"),
+        RuleResult::Pass => (GAIN, "pass"),
+        RuleResult::StayOnly => (HALT, "stay only"),
+        RuleResult::Fail => (LOSS, "fail"),
+        RuleResult::NotApplicable => (ASIDE, "-"),
     }
 }
 

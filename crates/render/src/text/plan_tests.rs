@@ -112,7 +112,7 @@ fn a_wave_of_different_pods_groups_them() {
                 1,
                 &[],
                 Action::Delete,
-                &Reason::NothingComesBack { obstacle: wrong_disk("hdd") },
+                &Reason::DeletedNotRecreated { obstacle: wrong_disk("hdd") },
             ),
         ]
         .concat(),

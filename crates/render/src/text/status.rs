@@ -5,7 +5,7 @@ use super::notices;
 use super::page::{ASIDE, CHANGE, Line, NAME, Page, TextOptions};
 use crate::neutral;
 use crate::view::{Notice, groups};
-use planner::plan::{Age, Counters, DaemonSetStanding, NodeObstacles, Status};
+use planner::plan::{Age, Counters, DaemonSetStatusReport, NodeObstacles, StatusReport};
 use planner::words::{agree, count};
 
 /// Spaces between columns (upstream: `tabwriterPadding` of cli-runtime).
@@ -16,16 +16,16 @@ const INDENT: usize = 4;
 
 /// The status as text: the table of `kubectl get daemonsets` (with a column for the namespace if
 /// there is more than one), then differing counters and the nodes that need attention.
-pub fn status_text(status: &Status, options: &TextOptions) -> String {
-    let Status { api_version: _, kind: _, cluster: _, daemon_sets, warnings } = status;
+pub fn status_text(status: &StatusReport, options: &TextOptions) -> String {
+    let StatusReport { api_version: _, kind: _, cluster: _, daemon_sets, warnings } = status;
     let mut page = Page::default();
     if daemon_sets.is_empty() {
         page.push(Line::at(0).plain("No DaemonSets found."));
     } else {
         table(&mut page, daemon_sets);
     }
-    for standing in daemon_sets {
-        details(&mut page, standing, *options);
+    for status in daemon_sets {
+        details(&mut page, status, *options);
     }
     page.gap();
     notices::warnings(&mut page, &Notice::of_warnings(warnings));
@@ -33,17 +33,17 @@ pub fn status_text(status: &Status, options: &TextOptions) -> String {
 }
 
 /// `NAMESPACE/NAME` of each DaemonSet, one per line.
-pub fn status_name(status: &Status) -> String {
+pub fn status_name(status: &StatusReport) -> String {
     Page::of_names(status.daemon_sets.iter().map(key))
 }
 
-fn key(standing: &DaemonSetStanding) -> String {
-    format!("{}/{}", standing.namespace, standing.name)
+fn key(status: &DaemonSetStatusReport) -> String {
+    format!("{}/{}", status.namespace, status.name)
 }
 
-fn table(page: &mut Page, daemon_sets: &[DaemonSetStanding]) {
-    let first = daemon_sets.first().map(|standing| &standing.namespace);
-    let namespaces = daemon_sets.iter().any(|standing| Some(&standing.namespace) != first);
+fn table(page: &mut Page, daemon_sets: &[DaemonSetStatusReport]) {
+    let first = daemon_sets.first().map(|status| &status.namespace);
+    let namespaces = daemon_sets.iter().any(|status| Some(&status.namespace) != first);
     let header = [
         "NAMESPACE",
         "NAME",
@@ -63,11 +63,11 @@ fn table(page: &mut Page, daemon_sets: &[DaemonSetStanding]) {
 }
 
 /// The cells of one row (upstream: `printDaemonSet`).
-fn cells(standing: &DaemonSetStanding) -> [String; 9] {
+fn cells(status: &DaemonSetStatusReport) -> [String; 9] {
     let Counters { desired, current, ready, updated, available, unavailable: _, misscheduled: _ } =
-        standing.reported;
-    let age = standing.age_seconds.map_or("<unknown>".to_owned(), |age| Age(age).to_string());
-    let texts = [standing.namespace.as_ref(), standing.name.as_ref(), &standing.node_selector];
+        status.reported;
+    let age = status.age_seconds.map_or("<unknown>".to_owned(), |age| Age(age).to_string());
+    let texts = [status.namespace.as_ref(), status.name.as_ref(), &status.node_selector];
     let [namespace, name, selector] = texts.map(|text| neutral::line(text).into_owned());
     let [desired, current, ready, updated, available] =
         [desired, current, ready, updated, available].map(|number| number.to_string());
@@ -75,8 +75,8 @@ fn cells(standing: &DaemonSetStanding) -> [String; 9] {
 }
 
 /// Details that kubectl's row does not show; none for a healthy DaemonSet.
-fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) {
-    let DaemonSetStanding {
+fn details(page: &mut Page, status: &DaemonSetStatusReport, options: TextOptions) {
+    let DaemonSetStatusReport {
         namespace: _,
         name: _,
         generation,
@@ -88,7 +88,7 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
         pause,
         lock,
         obstacles,
-    } = standing;
+    } = status;
     let mut remarks = differences(*reported, *counted);
     if observed_generation < generation {
         remarks.insert(
@@ -109,7 +109,7 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
         return;
     }
     page.gap();
-    let title = Line::at(0).styled(NAME, key(standing));
+    let title = Line::at(0).styled(NAME, key(status));
     page.push(match obstacles.len() {
         0 => title,
         nodes => {
@@ -182,7 +182,7 @@ fn said_of(node: &str, obstacles: &[NodeObstacles]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::examples;
-    use planner::plan::{LockStanding, Reason};
+    use planner::plan::{LockStatus, Reason};
 
     #[test]
     fn the_table_is_kubectls_with_details_below() {
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_lock_is_shown() {
-        let lock = |ago| LockStanding {
+        let lock = |ago| LockStatus {
             holder: "alice on build-7 (process 5)".to_owned(),
             since: Some("2026-08-01T11:00:00Z".parse().unwrap()),
             renewed_seconds_ago: Some(ago),
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_cluster_without_daemon_sets() {
-        let none = Status { daemon_sets: vec![], ..examples::status() };
+        let none = StatusReport { daemon_sets: vec![], ..examples::status() };
         assert_eq!(status_text(&none, &TextOptions::default()), "No DaemonSets found.\n");
     }
 

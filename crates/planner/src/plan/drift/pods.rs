@@ -63,7 +63,7 @@ fn at_fault(plan: &NodePlan, fault: Fault) -> Option<NodeDrift> {
 /// terminating one.
 fn fault_of(reason: &Reason) -> Option<Fault> {
     match reason {
-        Reason::Outdated { .. } | Reason::Superseded { .. } | Reason::NothingComesBack { .. } => {
+        Reason::Outdated { .. } | Reason::Superseded { .. } | Reason::DeletedNotRecreated { .. } => {
             Some(Fault::Outdated)
         }
         Reason::Failed | Reason::Succeeded => Some(Fault::Failed),
@@ -81,7 +81,7 @@ fn fault_of(reason: &Reason) -> Option<Fault> {
         | Reason::OnDelete
         | Reason::SkippedUnreadyNode { .. }
         | Reason::UnreadyNodeCounts { .. }
-        | Reason::BudgetTaken { .. }
+        | Reason::MaxUnavailableReached { .. }
         | Reason::NodeNotReady { .. }
         | Reason::PodNotReady { .. }
         | Reason::NotAvailableYet { .. }

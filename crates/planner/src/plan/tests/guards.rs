@@ -30,7 +30,8 @@ fn a_container_that_ended_once_does_not_use_up_the_budget() {
 fn a_new_pod_that_failed_permanently_uses_up_the_budget() {
     let mut cluster = with_failed_pod("ImagePullBackOff");
     let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
-    let waiting = lines(&plan).iter().filter(|line| line.contains("! budgetTaken")).count();
+    let waiting =
+        lines(&plan).iter().filter(|line| line.contains("! maxUnavailableReached")).count();
     assert_eq!((waiting, plan.totals.actions.replace), (2, 0), "{:#?}", lines(&plan));
     // Rolling back is always possible: the failed pod is outdated then and needs no budget.
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar"));

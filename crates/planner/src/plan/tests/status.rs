@@ -13,7 +13,7 @@ fn a_node_is_explained_rule_by_rule() {
     let last = shown.rules.last().unwrap();
     assert_eq!(
         (last.rule.as_str(), last.outcome),
-        ("taint gpu=a100:NoSchedule", Outcome::StayOnly)
+        ("taint gpu=a100:NoSchedule", RuleResult::StayOnly)
     );
     assert_eq!(shown.pods.len(), 1);
     let missing = explain(&snapshot, key, &"node-7".into());

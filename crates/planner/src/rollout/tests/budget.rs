@@ -204,8 +204,9 @@ fn dead_nodes_block_neither_the_rest_nor_restoring_the_strategy() {
 #[test]
 fn too_many_dead_nodes_pause_with_that_reason() {
     let run = with_dead_nodes(7).finish();
-    let Outcome::Paused { why: PauseReason::BudgetTaken { unavailable, allowed, seconds } } =
-        run.outcome()
+    let Outcome::Paused {
+        why: PauseReason::MaxUnavailableReached { unavailable, allowed, seconds },
+    } = run.outcome()
     else {
         panic!("{}", run.outcome())
     };

@@ -9,34 +9,34 @@ use super::lines::{Lines, is_optional, list, plain};
 
 /// The description of a kind of volume: its field, an explanation, and its fields with their titles
 /// and the text for a missing field.
-struct Kind {
+struct VolumeKind {
     field: &'static str,
     words: &'static str,
     fields: &'static [(&'static str, &'static str, &'static str)],
 }
 
-const KINDS: [Kind; 9] = [
-    Kind {
+const KINDS: [VolumeKind; 9] = [
+    VolumeKind {
         field: "hostPath",
         words: "HostPath (bare host directory volume)",
         fields: &[("Path", "path", ""), ("HostPathType", "type", "<none>")],
     },
-    Kind {
+    VolumeKind {
         field: "emptyDir",
         words: "EmptyDir (a temporary directory that shares a pod's lifetime)",
         fields: &[("Medium", "medium", ""), ("SizeLimit", "sizeLimit", "<unset>")],
     },
-    Kind {
+    VolumeKind {
         field: "secret",
         words: "Secret (a volume populated by a Secret)",
         fields: &[("SecretName", "secretName", ""), ("Optional", "optional", "false")],
     },
-    Kind {
+    VolumeKind {
         field: "configMap",
         words: "ConfigMap (a volume populated by a ConfigMap)",
         fields: &[("Name", "name", ""), ("Optional", "optional", "false")],
     },
-    Kind {
+    VolumeKind {
         field: "nfs",
         words: "NFS (an NFS mount that lasts the lifetime of a pod)",
         fields: &[
@@ -45,12 +45,12 @@ const KINDS: [Kind; 9] = [
             ("ReadOnly", "readOnly", "false"),
         ],
     },
-    Kind {
+    VolumeKind {
         field: "persistentVolumeClaim",
         words: "PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)",
         fields: &[("ClaimName", "claimName", ""), ("ReadOnly", "readOnly", "false")],
     },
-    Kind {
+    VolumeKind {
         field: "csi",
         words: "CSI (a Container Storage Interface (CSI) volume source)",
         fields: &[
@@ -59,12 +59,12 @@ const KINDS: [Kind; 9] = [
             ("ReadOnly", "readOnly", "false"),
         ],
     },
-    Kind {
+    VolumeKind {
         field: "image",
         words: "Image (a container image or OCI artifact)",
         fields: &[("Reference", "reference", ""), ("PullPolicy", "pullPolicy", "")],
     },
-    Kind {
+    VolumeKind {
         field: "ephemeral",
         words: "EphemeralVolume (an inline specification for a volume that gets created and deleted \
                 with the pod)",
