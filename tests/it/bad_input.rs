@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 
-use crate::fixture::{AGENT, sandbox};
-use crate::sandbox::{Run, Sandbox};
+use testkit::fixture::{AGENT, sandbox};
+use testkit::sandbox::{Run, Sandbox};
 
 const PLAN: &str = "--snapshot cluster.json";
 
@@ -178,7 +178,7 @@ fn missing_heads_and_objects() {
 #[test]
 fn a_repository_without_a_daemon_set() {
     let sandbox = Sandbox::with(&[("deployment.yaml", "kind: Deployment\n")]);
-    sandbox.write("cluster.json", crate::fixture::cluster().to_string());
+    sandbox.write("cluster.json", testkit::fixture::cluster().to_string());
     sandbox.commit();
     assert_snapshot!(sandbox.ds_plan(&format!("--path deployment.yaml {PLAN}")), @"
     exit 1
@@ -306,7 +306,7 @@ fn hostile_text_is_spelled_out() {
 
 #[test]
 fn snapshots_that_cannot_be_read() {
-    let whole = crate::fixture::cluster().to_string();
+    let whole = testkit::fixture::cluster().to_string();
     let (half, _) = whole.split_at(whole.len() / 2);
     assert_snapshot!(plan_on(""), @"
     exit 1

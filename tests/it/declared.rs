@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 #[test]
 fn every_test_file_is_declared() {
-    for binary in ["it", "control_plane", "real_nodes"] {
+    for binary in ["it", "attacks", "control_plane", "real_nodes"] {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(binary);
         let undeclared = undeclared(&root, &root.join("main.rs"));
         assert!(undeclared.is_empty(), "no `mod` for {undeclared:?}");

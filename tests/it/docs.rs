@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use render::{Document, schema};
 use serde_json::Value;
 
-use crate::sandbox::Sandbox;
 use testkit::pages::pages;
+use testkit::sandbox::Sandbox;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::fixture::{AGENT, cluster_with, of_kind, sandbox};
-use crate::sandbox::{Run, Sandbox};
+use testkit::fixture::{AGENT, cluster_with, of_kind, sandbox};
+use testkit::sandbox::{Run, Sandbox};
 
 fn drift(sandbox: &Sandbox, line: &str) -> Run {
     sandbox.ds_plan(&format!("drift -f agent.yaml --snapshot cluster.json {line}"))

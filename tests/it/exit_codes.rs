@@ -1,6 +1,6 @@
 //! Every exit code of `ds-plan`. Scripts rely on the numbers.
 
-use crate::fixture::{AGENT, cluster_with, sandbox};
+use testkit::fixture::{AGENT, cluster_with, sandbox};
 
 #[test]
 fn each_outcome_has_its_exit_code() {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
 use testkit::pages::pages;
+use testkit::sandbox::Sandbox;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

@@ -15,7 +15,7 @@ use manifest::{self, FieldValidation, Options};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::fixture::{AGENT, cluster_with};
+use testkit::fixture::{AGENT, cluster_with};
 
 const POLICY: &str = "\
 apiVersion: ds-plan.dev/v1alpha1

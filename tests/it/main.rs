@@ -3,14 +3,12 @@
 // Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
-mod attacks;
 mod bad_input;
 mod declared;
 mod docs;
 mod drift;
 mod exit_codes;
 mod faults;
-mod fixture;
 mod fleet;
 mod fuzz;
 #[cfg(feature = "web")]
@@ -28,7 +26,6 @@ mod purity;
 mod rehearsal;
 #[cfg(feature = "web")]
 mod report;
-mod sandbox;
 mod schemas;
 mod secrets;
 mod snapshot;

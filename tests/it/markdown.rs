@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use render::{MarkdownOptions, diff_markdown, drift_markdown, plan_markdown};
 use serde_json::Value;
 
-use crate::fixture::{AGENT, cluster_with};
 use crate::github::{Node, rendered};
-use crate::sandbox::Sandbox;
+use testkit::fixture::{AGENT, cluster_with};
 use testkit::hostile_text::{self, HostilePlan};
+use testkit::sandbox::Sandbox;
 
 /// All tags of our Markdown.
 const TAGS: [&str; 15] = [

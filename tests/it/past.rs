@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::fixture::{cluster_with, of_kind, sandbox};
-use crate::sandbox::{Run, Sandbox};
+use testkit::fixture::{cluster_with, of_kind, sandbox};
+use testkit::sandbox::{Run, Sandbox};
 
 /// The agent, with a secret in an env var and another in an argument.
 const SECRETIVE: &str = "\

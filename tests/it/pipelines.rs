@@ -15,10 +15,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::fixture::{AGENT, cluster_with};
-use crate::sandbox::{Run, Sandbox};
 use api::{Api, TOKEN};
 use runner::{Job, ROOT, Runner, ran, yaml};
+use testkit::fixture::{AGENT, cluster_with};
+use testkit::sandbox::{Run, Sandbox};
 
 /// A clone of a repository, with a branch that changes the agent to `manifest`, checked out as the
 /// checkout action does it; and a recorded cluster that runs the agent of the main branch.

@@ -6,8 +6,8 @@ use insta::assert_snapshot;
 
 use serde_json::Value;
 
-use crate::fixture::{AGENT, cluster_with, sandbox};
-use crate::sandbox::Sandbox;
+use testkit::fixture::{AGENT, cluster_with, sandbox};
+use testkit::sandbox::Sandbox;
 
 #[test]
 fn a_new_daemon_set_as_text_and_names() {

@@ -6,7 +6,7 @@ use std::{fs, str};
 
 use assert_cmd::cargo::cargo_bin;
 
-use crate::sandbox::Sandbox;
+use testkit::sandbox::Sandbox;
 
 /// The usage line of a program at this path.
 fn usage(program: &std::path::Path) -> String {

@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::fixture::{AGENT, cluster_with, of_kind};
-use crate::sandbox::Sandbox;
+use testkit::fixture::{AGENT, cluster_with, of_kind};
+use testkit::sandbox::Sandbox;
 
 /// The only DaemonSet that the source still contains.
 fn other() -> String {

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::sandbox::{Run, Sandbox};
 use testkit::pages::pages;
+use testkit::sandbox::{Run, Sandbox};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

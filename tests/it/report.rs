@@ -13,11 +13,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::fixture::{AGENT, cluster};
 use crate::markdown::{DRIFT, PLAN};
-use crate::sandbox::{Run, Sandbox};
 use crate::web::Program;
+use testkit::fixture::{AGENT, cluster};
 use testkit::hostile_text;
+use testkit::sandbox::{Run, Sandbox};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use render::{self, HtmlOptions, MarkdownOptions, TextOptions};
 use serde_json::{Value, json};
 
-use crate::fixture::cluster_with;
+use testkit::fixture::cluster_with;
 
 /// Contained in every planted value.
 const MARK: &str = "hunter2";

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::fixture::sandbox;
+use testkit::fixture::sandbox;
 
 #[test]
 fn a_recording_is_not_recorded() {

@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 
-use crate::fixture::{AGENT, cluster_with, sandbox};
-use crate::sandbox::Sandbox;
+use testkit::fixture::{AGENT, cluster_with, sandbox};
+use testkit::sandbox::Sandbox;
 
 /// The agent runs on `node-1`; the pod of `node-2` is missing.
 fn half_way() -> Sandbox {

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use crate::fixture::{AGENT, sandbox};
+use testkit::fixture::{AGENT, sandbox};
 
 const PLAN: &str = "-f agent.yaml --snapshot cluster.json";
 const ESCAPE: char = '\u{1b}';

@@ -4,7 +4,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
+use testkit::sandbox::Sandbox;
 
 #[test]
 fn help_of_each_command() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::sandbox::Sandbox;
+use testkit::sandbox::Sandbox;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

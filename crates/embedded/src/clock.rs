@@ -52,6 +52,11 @@ impl VirtualClock {
     }
 }
 
+/// A time as Kubernetes writes it.
+pub(crate) fn whole_second(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+}
+
 /// Runs `work` to its end on virtual time, on this thread.
 ///
 /// # Errors

@@ -31,8 +31,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub(crate) use kubelet::whole_second;
-
 use self::agenda::Agenda;
 use self::cache::{Cache, KINDS};
 pub(crate) use self::chance::Chance;

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::Kind;
-use super::controllers::whole_second;
+use super::clock::whole_second;
 use super::verbs::with_defaults;
 use cluster::config_map;
 use daemonset::controller::revision_data;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::runner::ROOT;
-use crate::sandbox::Sandbox;
 use crate::web;
+use testkit::sandbox::Sandbox;
 
 /// The pipelines of one forge.
 pub(super) fn examples(forge: &str) -> Vec<PathBuf> {

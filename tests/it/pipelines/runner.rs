@@ -10,7 +10,7 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::{Value, json};
 
 use super::api::{Api, TOKEN};
-use crate::sandbox::{Run, Sandbox};
+use testkit::sandbox::{Run, Sandbox};
 
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

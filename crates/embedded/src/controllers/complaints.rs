@@ -6,7 +6,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::kubelet::whole_second;
+use super::moment::CONTROLLER_MANAGER;
+use crate::clock::whole_second;
 use crate::{Kind, Store, Target};
 use daemonset::model::{DaemonSetKey, Uid};
 
@@ -33,7 +34,7 @@ pub(super) fn warn(
     let known = known.filter(|(_, event)| is_same(event)).map(|(key, _)| key).last();
     let time = whole_second(now);
     let serial = store.version();
-    let mut verbs = store.verbs(now, "kube-controller-manager");
+    let mut verbs = store.verbs(now, CONTROLLER_MANAGER);
     let result = if let Some(key) = known {
         verbs.edit(Target::new(Kind::Event, namespace, key.name()), |event| {
             event["count"] = (event["count"].as_i64().unwrap_or_default() + 1).into();

@@ -3,14 +3,11 @@
 //!
 //! Not here: the collection itself (`verbs`).
 
-use super::moment::{Moment, Work};
+use super::moment::{CONTROLLER_MANAGER, Moment, Work};
 use crate::{Change, Event, Object};
 
 /// Finalizers of an object that waits for its dependents.
 const FINALIZERS: [&str; 2] = ["orphan", "foregroundDeletion"];
-
-/// Field manager of the controller's writes.
-const MANAGER: &str = "kube-controller-manager";
 
 /// Starts with a full collection: objects may have lost their owners before.
 pub(super) fn begin(moment: &mut Moment<'_>) {
@@ -40,7 +37,7 @@ pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
 
 /// Runs a full collection.
 pub(super) fn collect(moment: &mut Moment<'_>) {
-    if let Err(error) = moment.store.verbs(moment.now, MANAGER).collect_garbage() {
+    if let Err(error) = moment.store.verbs(moment.now, CONTROLLER_MANAGER).collect_garbage() {
         tracing::debug!(%error, "garbage is left");
     }
 }

@@ -12,8 +12,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub(crate) use status::whole_second;
-
 use self::life::{Cause, ContainerFault, Life, Stage, StartUp};
 use self::status::Spec;
 use super::moment::{Moment, Work};

@@ -8,6 +8,10 @@ use super::chance::Chance;
 use crate::{ObjectKey, Store, Timings};
 use daemonset::model::{DaemonSetKey, NodeName};
 
+/// Field manager of the writes of all controllers (upstream: the user agent of the controller
+/// manager).
+pub(super) const CONTROLLER_MANAGER: &str = "kube-controller-manager";
+
 /// A work item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Work {

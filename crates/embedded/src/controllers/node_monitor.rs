@@ -11,8 +11,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::kubelet::whole_second;
-use super::moment::{Moment, Work};
+use super::moment::{CONTROLLER_MANAGER, Moment, Work};
+use crate::clock::whole_second;
 use crate::{Change, Event, Kind, Target};
 use daemonset::model::{Node, NodeName, NodeReadiness, Taint, TaintEffect};
 
@@ -33,9 +33,6 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// The taint of a cordoned node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-
-/// Field manager of the controller's writes.
-const MANAGER: &str = "kube-controller-manager";
 
 /// Checks every node for the first time.
 pub(super) fn begin(moment: &mut Moment<'_>) {
@@ -142,7 +139,7 @@ fn is_unwell(node: &Node) -> bool {
 fn lose(node: &Node, moment: &mut Moment<'_>) {
     let (now, name) = (moment.now, node.name.as_str());
     let target = Target::new(Kind::Node, "", name);
-    let mut verbs = moment.store.verbs(now, MANAGER);
+    let mut verbs = moment.store.verbs(now, CONTROLLER_MANAGER);
     let marked = verbs.edit(target.status(), |node| {
         conditions(
             node,
@@ -177,7 +174,7 @@ fn lose(node: &Node, moment: &mut Moment<'_>) {
 fn change_taints(name: &NodeName, wanted: &[(&str, bool)], effect: &str, moment: &mut Moment<'_>) {
     let now = moment.now;
     let target = Target::new(Kind::Node, "", name.as_str());
-    let written = moment.store.verbs(now, MANAGER).edit(target, |node| {
+    let written = moment.store.verbs(now, CONTROLLER_MANAGER).edit(target, |node| {
         for (key, is_so) in wanted {
             set_taint(node, key, effect, *is_so, now);
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::moment::{Moment, Work};
+use super::moment::{CONTROLLER_MANAGER, Moment, Work};
 use crate::{Change, DeleteOptions, Event, Kind, ObjectKey, Target};
 use daemonset::model::{NodeName, Pod};
 
@@ -16,9 +16,6 @@ const PERIOD: SignedDuration = SignedDuration::from_secs(20);
 
 /// Time for which a node must be missing (upstream: `quarantineTime`).
 const QUARANTINE: SignedDuration = SignedDuration::from_secs(40);
-
-/// Field manager of the controller's writes.
-const MANAGER: &str = "kube-controller-manager";
 
 /// Missing nodes, and the end of their quarantine.
 #[derive(Debug, Default)]
@@ -92,7 +89,7 @@ fn is_orphaned(pod: &Pod, moment: &Moment<'_>) -> bool {
 /// Marks a pod as failed and deletes it (upstream: `markFailedAndDeletePod`).
 fn remove(key: &ObjectKey, moment: &mut Moment<'_>) {
     let target = Target::new(Kind::Pod, key.namespace(), key.name());
-    let mut verbs = moment.store.verbs(moment.now, MANAGER);
+    let mut verbs = moment.store.verbs(moment.now, CONTROLLER_MANAGER);
     let marked = verbs.edit(target.status(), |pod| {
         let ended = matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
         if !ended {

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::kubelet::whole_second;
 use super::moment::{Moment, Work};
+use crate::clock::whole_second;
 use crate::{Change, Event, Kind, ObjectKey, Target};
 use daemonset::controller::tolerations::tolerates;
 use daemonset::model::{Node, NodeName, Pod, PodTarget, TaintEffect, Toleration};

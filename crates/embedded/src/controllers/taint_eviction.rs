@@ -3,14 +3,11 @@
 
 use std::time::Duration;
 
-use super::moment::{Moment, Work};
+use super::moment::{CONTROLLER_MANAGER, Moment, Work};
 use super::scheduler::tolerations;
 use crate::{Change, DeleteOptions, Event, Kind, ObjectKey, Target};
 use daemonset::controller::tolerations::tolerates;
 use daemonset::model::{Node, Pod, Taint, TaintEffect, Toleration};
-
-/// Field manager of the controller's writes.
-const MANAGER: &str = "kube-controller-manager";
 
 /// Handles an event of a node whose taints have changed, or of a pod that was bound to a tainted
 /// node.
@@ -71,7 +68,10 @@ fn schedule(key: ObjectKey, node: &Node, moment: &mut Moment<'_>) {
 /// Evicts a pod.
 pub(super) fn evict(key: &ObjectKey, moment: &mut Moment<'_>) {
     let target = Target::new(Kind::Pod, key.namespace(), key.name());
-    let deleted = moment.store.verbs(moment.now, MANAGER).delete(target, &DeleteOptions::default());
+    let deleted = moment
+        .store
+        .verbs(moment.now, CONTROLLER_MANAGER)
+        .delete(target, &DeleteOptions::default());
     if let Err(error) = deleted {
         tracing::debug!(pod = %key, %error, "a pod cannot be evicted");
     }

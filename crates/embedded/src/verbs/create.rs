@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Ownership, Part, Verbs, metadata, strategy};
+use crate::clock::whole_second;
 use crate::{Cause, GroupResource, Kind, Object, Reason, Status};
 
 /// Maximum length of the prefix of a generated name (upstream: `names.maxGeneratedNameLength`).
@@ -123,13 +124,13 @@ impl Verbs<'_> {
     /// Sets the metadata that the server writes into every new object.
     fn introduce(&mut self, kind: Kind, object: &mut Value) {
         let uid = self.store.new_uid();
-        let now = metadata::time(self.now);
+        let now = whole_second(self.now);
         if let Some(metadata) = metadata::fields(object) {
             for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
                 metadata.remove(field);
             }
             metadata.insert("uid".to_owned(), uid.into());
-            metadata.insert("creationTimestamp".to_owned(), now);
+            metadata.insert("creationTimestamp".to_owned(), now.into());
             metadata.remove("generation");
             if kind.has_generation() {
                 metadata.insert("generation".to_owned(), 1.into());

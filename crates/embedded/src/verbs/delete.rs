@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Target, Verbs, metadata};
+use crate::clock::whole_second;
 use crate::{Kind, Object, Status};
 use daemonset::model::Uid;
 
@@ -183,7 +184,7 @@ fn own_grace(pod: &Object, asked: Option<i64>) -> i64 {
 }
 
 fn set_deletion(object: &mut Value, until: Timestamp, period: i64) {
-    metadata::set(object, "deletionTimestamp", Some(metadata::time(until)));
+    metadata::set(object, "deletionTimestamp", Some(whole_second(until).into()));
     metadata::set(object, "deletionGracePeriodSeconds", Some(period.into()));
 }
 

@@ -1,6 +1,5 @@
 //! Rules of `metadata` for all writes (upstream: `BeforeCreate`, `BeforeUpdate`).
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::Cause;
@@ -42,11 +41,6 @@ pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
         Some(value) => metadata.insert(field.to_owned(), value),
         None => metadata.remove(field),
     };
-}
-
-/// A time in whole seconds, in the API's format.
-pub(super) fn time(moment: Timestamp) -> Value {
-    moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()
 }
 
 /// The errors of a changed `metadata` (upstream: `ValidateObjectMetaAccessorUpdate`).

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::create::place;
 use super::{Ownership, Part, Target, Verbs, metadata, strategy};
+use crate::clock::whole_second;
 use crate::object::Draft;
 use crate::{Cause, Kind, Object, Status};
 
@@ -75,7 +76,7 @@ impl Verbs<'_> {
                 pod["spec"]["nodeName"] = node.into();
                 let scheduled = json!({
                     "type": "PodScheduled", "status": "True", "lastProbeTime": null,
-                    "lastTransitionTime": metadata::time(self.now),
+                    "lastTransitionTime": whole_second(self.now),
                 });
                 set_condition(&mut pod, scheduled);
                 return self.keep(Kind::Pod, pod);

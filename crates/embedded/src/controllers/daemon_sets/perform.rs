@@ -6,13 +6,11 @@
 use serde_json::{Value, json};
 
 use crate::controllers::complaints;
+use crate::controllers::moment::CONTROLLER_MANAGER;
 use crate::{DeleteOptions, Kind, Reason, Status, Store, Target, Verbs};
 use daemonset::controller::sync_requests::{PodWrite, Request, SyncRequests};
 use daemonset::model::{DaemonSetKey, DaemonSetStatus, REVISION_HASH_LABEL, Uid};
 use jiff::Timestamp;
-
-/// Field manager of the controller's writes (upstream: the user agent of the controller manager).
-pub(super) const MANAGER: &str = "kube-controller-manager";
 
 /// The result of a request.
 pub(super) struct Done {
@@ -32,7 +30,7 @@ pub(super) fn perform(
 ) -> Result<Done, Status> {
     let SyncRequests { key, uid, reference, pods, .. } = program;
     let namespace = key.namespace.as_str();
-    let mut verbs = store.verbs(now, MANAGER);
+    let mut verbs = store.verbs(now, CONTROLLER_MANAGER);
     let revision = |name| Target::new(Kind::ControllerRevision, namespace, name);
     let pod = |name| Target::new(Kind::Pod, namespace, name);
     let unseen = |_| Done { version: None };

@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::life::{Life, Stage, StartUp};
+use crate::clock::whole_second;
 use daemonset::model::null_as_default;
 
 /// The part of a pod's spec that the kubelet needs.
@@ -66,11 +67,6 @@ pub(super) fn status(
     status["initContainerStatuses"] = init_containers(spec, life).into();
     status["containerStatuses"] = containers(spec, life, plan).into();
     status
-}
-
-/// A time as Kubernetes writes it.
-pub(crate) fn whole_second(time: Timestamp) -> String {
-    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
 
 /// A condition; keeps the transition time if its status does not change.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use git2::{ObjectType, Oid, Repository, Signature};
 
-use super::watched::Watched;
-use crate::fixture::{AGENT, cluster};
-use crate::sandbox::Sandbox;
+use crate::watched::Watched;
+use testkit::fixture::{AGENT, cluster};
+use testkit::sandbox::Sandbox;
 
 /// The time limit; these take seconds.
 const HANG: Duration = Duration::from_mins(3);

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
-use crate::fixture::{AGENT, cluster};
-use crate::sandbox::{Run, Sandbox};
+use testkit::fixture::{AGENT, cluster};
+use testkit::sandbox::{Run, Sandbox};
 
 const IDENTITY: &str = "https://github.com/octo/fleet/.github/workflows/record.yml@refs/heads/main";
 

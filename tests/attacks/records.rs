@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{AGENT, cluster, of_kind};
-use crate::sandbox::Sandbox;
+use testkit::fixture::{AGENT, cluster, of_kind};
+use testkit::sandbox::Sandbox;
 
 /// The cluster of `before.json` has the record of `logging/agent`, and its pods.
 fn sandbox() -> Sandbox {

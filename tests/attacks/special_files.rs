@@ -5,9 +5,9 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use super::watched::Watched;
-use crate::fixture;
-use crate::sandbox::Sandbox;
+use crate::watched::Watched;
+use testkit::fixture;
+use testkit::sandbox::Sandbox;
 
 const HANG: Duration = Duration::from_secs(30);
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::fixture::{AGENT, cluster};
-use crate::sandbox::{Run, Sandbox};
+use testkit::fixture::{AGENT, cluster};
+use testkit::sandbox::{Run, Sandbox};
 
 /// A policy `p` for the DaemonSets of tier `node`.
 const POLICY: &str = "\

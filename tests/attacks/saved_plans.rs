@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{AGENT, cluster, of_kind};
-use crate::sandbox::{Run, Sandbox};
+use testkit::fixture::{AGENT, cluster, of_kind};
+use testkit::sandbox::{Run, Sandbox};
 
 /// The DaemonSets of the source before three of them were removed.
 const NAMES: [&str; 4] = ["agent", "exporter", "mesh", "shipper"];

@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use super::watched::Watched;
-use crate::fixture;
+use crate::watched::Watched;
+use testkit::fixture;
 
 const HANG: Duration = Duration::from_mins(3);
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::sandbox::Sandbox;
 
 /// A DaemonSet that can run on every node of [`cluster`] except `gpu-1`.
-pub(crate) const AGENT: &str = "\
+pub const AGENT: &str = "\
 apiVersion: apps/v1
 kind: DaemonSet
 metadata:
@@ -24,7 +24,7 @@ spec:
 
 /// A recording of nodes `node-1`, `node-2` and `gpu-1`, which has a taint; without DaemonSets and
 /// pods.
-pub(crate) fn cluster() -> Value {
+pub fn cluster() -> Value {
     let node = |name: &str, spec: Value| {
         json!({
             "apiVersion": "v1",
@@ -69,14 +69,14 @@ pub(crate) fn cluster() -> Value {
 }
 
 /// A sandbox with the cluster in `cluster.json` and the DaemonSet in `agent.yaml`.
-pub(crate) fn sandbox() -> Sandbox {
+pub fn sandbox() -> Sandbox {
     let cluster = cluster().to_string();
     Sandbox::with(&[("cluster.json", cluster.as_str()), ("agent.yaml", AGENT)])
 }
 
 /// The cluster, with the DaemonSet of `manifest` in it as the API server serves it, its revision,
 /// and an updated and available pod on each of `nodes`.
-pub(crate) fn cluster_with(manifest: &str, nodes: &[&str]) -> Value {
+pub fn cluster_with(manifest: &str, nodes: &[&str]) -> Value {
     let manifest: Value = serde_yaml::from_str(manifest).unwrap();
     let mut live = manifest::default_daemon_set(manifest).unwrap();
     let namespace = live["metadata"]["namespace"].clone();
@@ -126,9 +126,6 @@ pub(crate) fn cluster_with(manifest: &str, nodes: &[&str]) -> Value {
 }
 
 /// The items of `cluster` of that kind.
-pub(crate) fn of_kind<'a>(
-    cluster: &'a mut Value,
-    kind: &str,
-) -> impl Iterator<Item = &'a mut Value> {
+pub fn of_kind<'a>(cluster: &'a mut Value, kind: &str) -> impl Iterator<Item = &'a mut Value> {
     cluster["items"].as_array_mut().unwrap().iter_mut().filter(move |item| item["kind"] == kind)
 }

@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{AGENT, cluster, of_kind};
-use crate::sandbox::{Run, Sandbox};
+use testkit::fixture::{AGENT, cluster, of_kind};
+use testkit::sandbox::{Run, Sandbox};
 
 /// With another seed than before, so that new pods get other names and uids than the first ones
 /// had.

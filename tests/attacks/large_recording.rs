@@ -8,9 +8,9 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::watched::Watched;
-use crate::fixture::{self, cluster};
-use crate::sandbox::Sandbox;
+use crate::watched::Watched;
+use testkit::fixture::{self, cluster};
+use testkit::sandbox::Sandbox;
 
 const HANG: Duration = Duration::from_mins(1);
 

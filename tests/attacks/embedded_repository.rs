@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use crate::fixture;
-use crate::sandbox::Sandbox;
+use testkit::fixture;
+use testkit::sandbox::Sandbox;
 
 /// A repository with a bare one in `vendor/embedded`, whose `main` has another image.
 fn sandbox() -> Sandbox {

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::fixture;
-use crate::sandbox::Sandbox;
+use testkit::fixture;
+use testkit::sandbox::Sandbox;
 
 /// A sandbox whose current folder contains programs that record that they ran.
 fn booby_trapped(names: &[&str]) -> Sandbox {

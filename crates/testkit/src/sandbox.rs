@@ -6,22 +6,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use assert_cmd::cargo::cargo_bin;
-
-pub(crate) struct Sandbox {
+pub struct Sandbox {
     folder: tempfile::TempDir,
 }
 
 impl Sandbox {
     /// An empty sandbox.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
         Self { folder }
     }
 
     /// A sandbox with files in it.
-    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+    pub fn with(files: &[(&str, &str)]) -> Self {
         let sandbox = Self::new();
         for (name, text) in files {
             sandbox.write(name, text);
@@ -30,26 +28,26 @@ impl Sandbox {
     }
 
     /// The path of `name`.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Writes a file, and creates its folders.
-    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
     /// Commits everything; creates the repository if there is none.
-    pub(crate) fn commit(&self) {
+    pub fn commit(&self) {
         self.git(&["init", "-q", "-b", "main"]);
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "-m", "a commit"]);
     }
 
     /// Runs git with a fixed author and time, so commits have fixed ids.
-    pub(crate) fn git(&self, args: &[&str]) {
+    pub fn git(&self, args: &[&str]) {
         let mut git = self.command(Path::new("git"), args);
         for who in ["AUTHOR", "COMMITTER"] {
             git.env(format!("GIT_{who}_NAME"), "Test");
@@ -61,19 +59,19 @@ impl Sandbox {
     }
 
     /// Runs `ds-plan`; the arguments must not contain spaces.
-    pub(crate) fn ds_plan(&self, line: &str) -> Run {
+    pub fn ds_plan(&self, line: &str) -> Run {
         self.run(self.ds_plan_command(line))
     }
 
     /// `ds-plan`, ready to run.
-    pub(crate) fn ds_plan_command(&self, line: &str) -> Command {
-        self.command(cargo_bin!("ds-plan"), &line.split_whitespace().collect::<Vec<_>>())
+    pub fn ds_plan_command(&self, line: &str) -> Command {
+        self.command(&program("ds-plan"), &line.split_whitespace().collect::<Vec<_>>())
     }
 
     /// Runs `ds-apply`.
-    pub(crate) fn ds_apply(&self, line: &str) -> Run {
+    pub fn ds_apply(&self, line: &str) -> Run {
         let args = line.split_whitespace().collect::<Vec<_>>();
-        self.run(self.command(cargo_bin!("ds-apply"), &args))
+        self.run(self.command(&program("ds-apply"), &args))
     }
 
     #[expect(clippy::disallowed_methods, reason = "git is found on the PATH")]
@@ -87,7 +85,7 @@ impl Sandbox {
     }
 
     /// Runs a command to its end.
-    pub(crate) fn run(&self, mut command: Command) -> Run {
+    pub fn run(&self, mut command: Command) -> Run {
         let done = command.output().unwrap();
         let folder = self.folder.path().canonicalize().unwrap();
         let text = |bytes: Vec<u8>| {
@@ -97,13 +95,20 @@ impl Sandbox {
     }
 }
 
+/// A program of the package that is tested, which cargo has built.
+#[expect(clippy::disallowed_methods, reason = "cargo tells tests where the programs are")]
+fn program(name: &str) -> PathBuf {
+    let variable = format!("CARGO_BIN_EXE_{name}");
+    std::env::var_os(&variable).unwrap_or_else(|| panic!("cargo sets {variable}")).into()
+}
+
 /// The exit code and output of a program; its `Display` is used for golden files.
 #[must_use]
-pub(crate) struct Run {
+pub struct Run {
     /// `None` when a signal ended it.
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
 }
 
 impl fmt::Display for Run {

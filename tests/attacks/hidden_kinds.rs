@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::fixture::{AGENT, cluster_with, of_kind};
-use crate::sandbox::Sandbox;
+use testkit::fixture::{AGENT, cluster_with, of_kind};
+use testkit::sandbox::Sandbox;
 
 /// Spellings of `kind: DaemonSet` that every YAML reader accepts.
 const SPELLINGS: [(&str, &str); 14] = [
@@ -39,7 +39,7 @@ fn every_spelling_of_a_kind_is_read() {
     for (case, spelling) in SPELLINGS {
         for text in [spelt(spelling), in_list(spelling)] {
             let sandbox = Sandbox::with(&[("hidden.yaml", &text)]);
-            sandbox.write("cluster.json", crate::fixture::cluster().to_string());
+            sandbox.write("cluster.json", testkit::fixture::cluster().to_string());
             sandbox.commit();
             for source in ["--path hidden.yaml", "-f hidden.yaml"] {
                 let line = format!("{source} --snapshot cluster.json --validate=warn -o name");
@@ -61,7 +61,7 @@ fn every_spelling_of_json_is_read() {
             let text = text.replace(written, hidden);
             assert!(text.contains(hidden));
             let sandbox = Sandbox::with(&[("hidden.json", &text)]);
-            sandbox.write("cluster.json", crate::fixture::cluster().to_string());
+            sandbox.write("cluster.json", testkit::fixture::cluster().to_string());
             let run = sandbox.ds_plan("-f hidden.json --snapshot cluster.json -o name");
             assert_eq!(run.stdout, "logging/agent\n", "{text}\n{run}");
         }
@@ -133,7 +133,7 @@ fn a_line_end_that_readers_disagree_on_is_an_error() {
         let text = AGENT.replace("kind: DaemonSet", &format!("kind: Secret #{end}kind: DaemonSet"));
         let sandbox = Sandbox::with(&[("hidden.yaml", &text)]);
         sandbox.write("agent.yaml", AGENT);
-        sandbox.write("cluster.json", crate::fixture::cluster().to_string());
+        sandbox.write("cluster.json", testkit::fixture::cluster().to_string());
         let run = sandbox.ds_plan("-f hidden.yaml -f agent.yaml --snapshot cluster.json");
         assert_eq!(run.code, Some(1), "{name}: {run}");
         assert!(run.stderr.contains("hidden.yaml:2:15"), "{name}: {run}");
@@ -153,7 +153,7 @@ fn a_line_end_that_readers_disagree_on_is_an_error() {
     // kubectl skips a byte order mark at the beginning of a line.
     let text = AGENT.replace("kind: DaemonSet", "kind: Secret\n\u{feff}kind: DaemonSet");
     let sandbox = Sandbox::with(&[("hidden.yaml", &text), ("agent.yaml", AGENT)]);
-    sandbox.write("cluster.json", crate::fixture::cluster().to_string());
+    sandbox.write("cluster.json", testkit::fixture::cluster().to_string());
     let run = sandbox.ds_plan("-f hidden.yaml -f agent.yaml --snapshot cluster.json");
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stderr.contains("hidden.yaml:3:1"), "{run}");

@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{AGENT, cluster, cluster_with, of_kind};
-use crate::sandbox::Sandbox;
+use testkit::fixture::{AGENT, cluster, cluster_with, of_kind};
+use testkit::sandbox::Sandbox;
 
 const NODES: [&str; 2] = ["node-1", "node-2"];
 

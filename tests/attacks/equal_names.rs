@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::watched::Watched;
-use crate::fixture::{AGENT, cluster};
-use crate::sandbox::Sandbox;
+use crate::watched::Watched;
+use testkit::fixture::{AGENT, cluster};
+use testkit::sandbox::Sandbox;
 
 const HANG: Duration = Duration::from_mins(2);
 
