@@ -256,7 +256,7 @@ fn a_page_can_be_printed_and_read_without_scripts() {
     assert_eq!(paper, "rgb(251, 251, 249)", "printed pages are light in any theme");
     assert!(bytes > 10_000);
     for message in
-        ["Applying this replaces 72 pods", "logging/fluent-bit", "Waves", "scripts are disabled"]
+        ["Applying this replaces 72 pods", "logging/fluent-bit", "Rounds", "scripts are disabled"]
     {
         assert!(text.contains(message), "{message:?} in {text}");
     }

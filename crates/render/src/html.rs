@@ -1,10 +1,10 @@
-//! Documents as HTML pages, one page each: the fleet as a map, waves and the use of the budget over
+//! Documents as HTML pages, one page each: the fleet as a map, rounds and the use of the budget over
 //! time, and a table of nodes to search and sort.
 //!
 //! A page is self-contained and loads nothing: its Content-Security-Policy allows its own style and
 //! scripts, by their digests, and nothing else. Text, numbers and charts are HTML and SVG made
 //! here; the scripts in `html/` draw the map and the table from data that is embedded once.
-//! Escaping is in `markup`.
+//! Escaping is in `escape`.
 //!
 //! Text can only become markup through `markup`, which escapes it; the scripts only ever set text.
 //! Their data is in the page by columns, with repeated texts as numbers (`picture`). Injected

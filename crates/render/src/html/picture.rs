@@ -93,7 +93,7 @@ pub(super) enum Tone {
 pub(super) struct Heads {
     /// Heading of the state column.
     pub kind: &'static str,
-    /// Heading of the wave column.
+    /// Heading of the wave column; set by [`Picture::of`] if a row has a wave.
     pub wave: &'static str,
     /// Heading of the duration column.
     pub seconds: &'static str,
@@ -148,11 +148,12 @@ impl Picture {
                 rows.why.push(whys.number(&row.why));
             }
         }
+        let in_waves = rows.wave.iter().any(|wave| *wave > 0);
         Self {
             nodes: names.iter().map(Text::of).collect(),
             groupings: groupings(fleet, &places),
             kinds: states.iter().map(|state| kind(*state)).collect(),
-            heads,
+            heads: Heads { wave: if in_waves { "Wave" } else { "" }, ..heads },
             sets: sets.iter().map(|(set, _)| Text::of(set)).collect(),
             whys: whys.texts,
             rows,
@@ -289,5 +290,6 @@ mod tests {
         assert_eq!(picture["rows"]["node"], json!([2, 0, 1, 0]));
         assert_eq!(picture["rows"]["why"], json!([0, 0, 0, 1]));
         assert_eq!(picture["rows"]["set"], json!([0, 0, 0, 1]));
+        assert_eq!(picture["heads"]["wave"], "");
     }
 }

@@ -1,4 +1,4 @@
-//! A plan as a page: the action and reason of each node, the waves, the fields that change.
+//! A plan as a page: the action and reason of each node, the rounds, the fields that change.
 
 use super::charts::rounds;
 use super::markup::Html;
@@ -44,7 +44,7 @@ pub fn plan_html(plan: &Plan, options: &HtmlOptions<'_>) -> Result<String, Error
         headline: headline(&plan),
         about: compared(&plan.origin).chain(plan.forecast.clone()).collect(),
         glance: glance.into(),
-        before: [each(&plan.daemon_sets, options.verbose), waves_of(&plan.daemon_sets)].into(),
+        before: [each(&plan.daemon_sets, options.verbose), rounds_of(&plan.daemon_sets)].into(),
         after: Html::default(),
         picture: picture(&plan.daemon_sets, options),
         footer: format!("Plan {}.", plan.made()),
@@ -61,8 +61,8 @@ fn headline(plan: &PlanView<'_>) -> String {
     }
 }
 
-/// Each DaemonSet's waves, round by round.
-fn waves_of(daemon_sets: &[DaemonSetView<'_>]) -> Html {
+/// The rounds of each DaemonSet, wave by wave.
+fn rounds_of(daemon_sets: &[DaemonSetView<'_>]) -> Html {
     let figures = daemon_sets.iter().filter(|it| !it.waves.is_empty()).map(|daemon_set| {
         let reported: Vec<String> = daemon_set.waves.iter().map(wave_words).collect();
         let waves: Vec<&[u32]> = daemon_set.waves.iter().map(|it| it.rounds.as_slice()).collect();
@@ -77,13 +77,14 @@ fn waves_of(daemon_sets: &[DaemonSetView<'_>]) -> Html {
     }
     let note = "Each bar is one round: the nodes whose pods are replaced at the same time, as many \
     as the budget allows. A round takes as long as its new pods take to become available.";
-    section("waves", "Waves", [Html::class("p", "note", note), figures].into())
+    section("rounds", "Rounds", [Html::class("p", "note", note), figures].into())
 }
 
 fn wave_words(wave: &WaveView<'_>) -> String {
-    let WaveView { index, name, nodes, pace, rounds_words, .. } = wave;
+    let WaveView { name, nodes, pace, rounds_words, .. } = wave;
+    let title = name.map(|(index, name)| format!("wave {index} ({name}): ")).unwrap_or_default();
     let rounds = rounds_words.as_ref().map(|words| format!(", {words}")).unwrap_or_default();
-    format!("wave {index} ({name}): {}{rounds}{pace}", count(*nodes, "node"))
+    format!("{title}{}{rounds}{pace}", count(*nodes, "node"))
 }
 
 /// A row for each DaemonSet, and the details of those that have some.
@@ -154,6 +155,6 @@ fn picture(daemon_sets: &[DaemonSetView<'_>], options: &HtmlOptions<'_>) -> Pict
         });
         (daemon_set.key.as_str(), rows.collect())
     });
-    let heads = Heads { kind: "Action", wave: "Wave", seconds: "" };
+    let heads = Heads { kind: "Action", ..Heads::default() };
     Picture::of(options.nodes, (&ACTIONS, kind), heads, &sets.collect::<Vec<_>>())
 }

@@ -166,6 +166,6 @@ fn picture(rollouts: &[RolloutView<'_>], options: &HtmlOptions<'_>) -> Picture {
         });
         (rollout.key.as_str(), rows.collect())
     });
-    let heads = Heads { kind: "State", wave: "Wave", seconds: "Duration" };
+    let heads = Heads { kind: "State", seconds: "Duration", ..Heads::default() };
     Picture::of(options.nodes, (&STATES, kind), heads, &sets.collect::<Vec<_>>())
 }

@@ -37,7 +37,12 @@ fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOpti
     blocks.extend(waves(&daemon_set.waves, depth, options));
     let at_once = group_items(&daemon_set.at_once, depth, options);
     if !at_once.is_empty() {
-        blocks.push(format!("**Outside of waves**\n\n{at_once}"));
+        let title = match daemon_set.waves.len() {
+            0 => "Nodes",
+            1 => "Other nodes",
+            _ => "Outside of waves",
+        };
+        blocks.push(format!("**{title}**\n\n{at_once}"));
     }
     if depth == Depth::Whole {
         blocks.push(every_node(&daemon_set.nodes));
@@ -75,10 +80,13 @@ fn waves(waves: &[WaveView<'_>], depth: Depth, options: &MarkdownOptions) -> Vec
     let most = if depth == Depth::Counts { MOST_WAVES } else { waves.len() };
     let (shown, rest) = waves.split_at(most.min(waves.len()));
     let reported = shown.iter().map(|wave| {
-        let WaveView { index, name, nodes, pace, groups, .. } = wave;
-        let name = if waves.len() > 1 { format!(" ({})", prose(name)) } else { String::new() };
-        let title = format!("**Wave {index}**{name}: {}{}", count(*nodes, "node"), prose(pace));
-        format!("{title}\n\n{}", group_items(groups, depth, options))
+        let WaveView { name, nodes, pace, groups, .. } = wave;
+        let nodes = count(*nodes, "node");
+        let title = match name {
+            Some((index, name)) => format!("**Wave {index}** ({}): {nodes}", prose(name)),
+            None => format!("**{nodes}**"),
+        };
+        format!("{title}{}\n\n{}", prose(pace), group_items(groups, depth, options))
     });
     let mut reported: Vec<String> = reported.collect();
     if !rest.is_empty() {

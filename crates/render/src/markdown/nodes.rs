@@ -104,7 +104,7 @@ impl Tally {
 }
 
 /// The changes of the nodes of DaemonSets whose details are left out: by action, reason, zone and
-/// wave.
+/// wave, of those with several waves.
 pub(super) fn summed(left_out: &[&DaemonSetView<'_>], options: &MarkdownOptions) -> Vec<String> {
     const MOST: usize = 10;
     let mut totals = ActionTotals::default();
@@ -118,7 +118,9 @@ pub(super) fn summed(left_out: &[&DaemonSetView<'_>], options: &MarkdownOptions)
             if !options.zones.is_empty() {
                 zones.add(zone(node.name, options));
             }
-            waves.add(&node.wave.map_or("at once".to_owned(), |wave| format!("wave {wave}")));
+            if daemon_set.waves.len() > 1 {
+                waves.add(&node.wave.map_or("at once".to_owned(), |wave| format!("wave {wave}")));
+            }
         }
     }
     let reported = [

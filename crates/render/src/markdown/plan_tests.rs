@@ -7,7 +7,7 @@ use crate::examples::{
 };
 use daemonset::model::{Cascade, NodeName, RevisionNumber};
 use planner::plan::{
-    Action, BaseChange, Change, DaemonSetPlan, FieldChange, NodePlan, Plan, Reason, Warning,
+    Action, BaseChange, Change, DaemonSetPlan, FieldChange, NodePlan, Plan, Reason, Warning, Wave,
 };
 
 /// The zone of `edge-a-01` is `a`.
@@ -193,19 +193,30 @@ fn no_fleet_is_too_large() {
 
 #[test]
 fn left_out_details_are_grouped_by_reason_zone_and_wave() {
-    let sets = (0..200).map(|n| large(&format!("agent-{n:03}"), 60, 3)).collect();
-    let text = shown(&plan(sets));
-    let (_, rest) = text.split_once("Details left out for length").unwrap();
-    insta::assert_snapshot!(rest.lines().skip(2).take(6).collect::<Vec<_>>().join("\n"), @"
+    let sets = (0..200).map(|n| large(&format!("agent-{n:03}"), 60, 3));
+    let mut plan = plan(sets.collect());
+    let text = shown(&plan);
+    let sums = |text: &str| {
+        let (_, rest) = text.split_once("Details left out for length").unwrap();
+        let sums = rest.lines().skip(2).take_while(|line| *line != "</details>");
+        sums.collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    };
+    insta::assert_snapshot!(sums(&text), @"
     `logging/agent-044`, `logging/agent-045`, `logging/agent-046`, `logging/agent-047`, `logging/agent-048` and 151 more
 
     - nodes: 156 deleted, 9360 replaced
     - by reason: notEligible 156, outdated 9360
     - by zone: a 2340, b 2340, c 2340, d 2340, e 156
-    - by wave: at once 156, wave 1 9360
     ");
     let (_, rest) = text.split_once("\n\nand ").unwrap();
     insta::assert_snapshot!(rest.lines().next().unwrap(), @"47 more DaemonSets: 47 updated; nodes: 47 deleted, 2820 replaced.");
+    for daemon_set in &mut plan.daemon_sets {
+        let first = daemon_set.waves[0].clone();
+        daemon_set.waves.push(Wave { index: 2, nodes: vec![first.nodes[0].clone()], ..first });
+        daemon_set.nodes[0].wave = Some(2);
+    }
+    let sums = sums(&shown(&plan));
+    assert!(sums.ends_with("\n- by wave: at once 164, wave 1 9676, wave 2 164"), "{sums}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: Te
     if let Some(base) = daemon_set.base {
         page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
     }
-    let columns = WaveColumns::of(&daemon_set.waves);
+    let columns = wave_columns(&daemon_set.waves);
     for wave in &daemon_set.waves {
         wave_lines(page, wave, columns, daemon_set, options);
     }
@@ -100,53 +100,38 @@ fn base_words(base: &BaseChange) -> String {
     format!("since the base: {what}")
 }
 
-/// Columns that the lines of all waves share.
-#[derive(Clone, Copy)]
-struct WaveColumns {
-    /// Whether waves are named; a single wave is not.
-    named: bool,
-    /// Column of the counts.
-    counts: usize,
-    /// Column of the nodes.
-    nodes: usize,
+/// The columns of the counts and of the nodes, which all waves share.
+fn wave_columns(waves: &[WaveView<'_>]) -> (usize, usize) {
+    let widest = |text: fn(&WaveView<'_>) -> String| {
+        let widths = waves.iter().map(|wave| text(wave).chars().count());
+        widths.max().filter(|width| *width > 0).map_or(0, |width| width + 3)
+    };
+    let counts = INDENT + widest(wave_title);
+    (counts, counts + widest(|wave| count(wave.nodes, "node")))
 }
 
-impl WaveColumns {
-    fn of(waves: &[WaveView<'_>]) -> Self {
-        let named = waves.len() > 1;
-        let widest = |text: &dyn Fn(&WaveView<'_>) -> String| {
-            waves.iter().map(|wave| text(wave).chars().count() + 3).max().unwrap_or(0)
-        };
-        let counts = INDENT + widest(&|wave| wave_title(wave, named));
-        Self { named, counts, nodes: counts + widest(&|wave| count(wave.nodes, "node")) }
-    }
-}
-
-fn wave_title(wave: &WaveView<'_>, named: bool) -> String {
-    if named {
-        format!("wave {} {}", wave.index, neutral::line(wave.name))
-    } else {
-        format!("wave {}", wave.index)
-    }
+/// Empty for the only wave.
+fn wave_title(wave: &WaveView<'_>) -> String {
+    let title = wave.name.map(|(index, name)| format!("wave {index} {}", neutral::line(name)));
+    title.unwrap_or_default()
 }
 
 fn wave_lines(
     page: &mut Page,
     wave: &WaveView<'_>,
-    columns: WaveColumns,
+    (counts, names): (usize, usize),
     daemon_set: &DaemonSetView<'_>,
     options: TextOptions,
 ) {
     let line = Line::at(INDENT)
-        .styled(NAME, wave_title(wave, columns.named))
-        .padded_to(columns.counts)
+        .styled(NAME, wave_title(wave))
+        .padded_to(counts)
         .plain(count(wave.nodes, "node"));
     match &wave.groups[..] {
         [only] if wave.is_plain && !options.verbose => {
-            let names = listed(&fold(only.nodes.iter().copied()));
             let symbol = only.key.symbol();
-            let line = line.padded_to(columns.nodes).styled(style_of(only.key), symbol);
-            page.push(line.plain(' ').plain(names).plain(&wave.pace));
+            let line = line.padded_to(names).styled(style_of(only.key), symbol).plain(' ');
+            page.push(line.plain(listed(&fold(only.nodes.iter().copied()))).plain(&wave.pace));
         }
         groups => {
             page.push(line.plain(&wave.pace));

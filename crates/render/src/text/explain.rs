@@ -40,6 +40,8 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
     for pod in pods {
         page.push(Line::at(0).plain(fate(pod)));
     }
+    // A later wave than the first is the only sign that there are several.
+    let wave = wave.filter(|wave| *wave > 1);
     let when = wave.map(|wave| format!(" in wave {wave}")).unwrap_or_default();
     let words = action_words(*action);
     page.gap();
@@ -167,5 +169,9 @@ mod tests {
 
             + a pod is created in wave 2: node has no pod yet
             ");
+        // The only wave, as far as this document tells.
+        explanation.wave = Some(1);
+        let text = explain_text(&explanation, &TextOptions::default());
+        assert!(text.ends_with("\n+ a pod is created: node has no pod yet\n"), "{text}");
     }
 }

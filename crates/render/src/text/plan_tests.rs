@@ -6,9 +6,13 @@ use crate::examples::{
     WithNodes as _, change, guarded, new_image, node, outdated, plan, quiet, rollout, updated,
     wrong_disk, zone,
 };
-use crate::{TextOptions, plan_name, plan_text};
+use crate::{
+    HtmlOptions, MarkdownOptions, TextOptions, plan_html, plan_markdown, plan_name, plan_text,
+};
 use daemonset::model::RevisionNumber;
-use planner::plan::{Action, Change, FieldChange, Plan, Reason, RevisionKind, Strategy};
+use planner::plan::{
+    Action, Change, DaemonSetPlan, FieldChange, Plan, Reason, RevisionKind, Strategy,
+};
 
 fn text(plan: &Plan) -> String {
     plan_text(plan, &TextOptions::default())
@@ -27,7 +31,7 @@ fn a_rollout() {
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 … edge-b-274 (272), first edge-a-01 alone, then 2, 4 and so on, at most 42 at a time; the first new pod must stay up for 10s
+        409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 … edge-b-274 (272), first edge-a-01 alone, then 2, 4 and so on, at most 42 at a time; the first new pod must stay up for 10s
         + edge-c-77   node has no pod yet
         - edge-b-13   nodeSelector disk=ssd does not match (node has disk=hdd)
         ! edge-b-19   node NotReady for 3h3m: skipped; its pod is replaced when the node is Ready again
@@ -124,7 +128,7 @@ fn a_wave_of_different_pods_groups_them() {
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        wave 1   53 nodes, first edge-a-01 alone, then 2, 4 and so on, at most 22 at a time; the first new pod must stay up for 10s
+        53 nodes, first edge-a-01 alone, then 2, 4 and so on, at most 22 at a time; the first new pod must stay up for 10s
             -   edge-c-01                         deleted, not recreated: nodeSelector disk=ssd does not match (node has disk=hdd)
             -/+ 40 nodes: edge-a-01 … edge-a-40   runs revision 7
             -/+ 12 nodes: edge-b-01 … edge-b-12   runs revision 6
@@ -155,6 +159,30 @@ fn waves_with_names() {
     Plan: 0 to create, 0 to delete, 0 to replace, 41 to surge, 0 waiting. Revisions: 0 new, 1 reused.
     About 41m (from 1236 pod starts seen in this cluster).
     ");
+}
+
+/// No output for people names the only wave.
+#[test]
+fn a_single_wave_is_not_mentioned() {
+    let waves = |count: usize| {
+        let members = |wave| zone(["a", "b"][wave], 3, &[], Action::Replace, &outdated(7));
+        let named = |daemon_set: DaemonSetPlan, wave: usize| {
+            daemon_set.with_wave(u32::try_from(wave).unwrap() + 1, "zone", members(wave))
+        };
+        let create = [node("edge-c-77", Action::Create, vec![Reason::NoPod])];
+        plan(vec![(0..count).fold(updated("agent", vec![]), named).with(create)])
+    };
+    let outputs = |plan: &Plan| {
+        let html = plan_html(plan, &HtmlOptions::default()).unwrap();
+        let (html, _scripts) = html.split_once("<script>").unwrap();
+        let data = html.replace("\"wave\"", "");
+        [text(plan), verbose(plan), plan_markdown(plan, &MarkdownOptions::default()), data]
+    };
+    for (count, mentioned) in [(0, false), (1, false), (2, true)] {
+        for output in outputs(&waves(count)) {
+            assert_eq!(output.to_lowercase().contains("wave"), mentioned, "{count}: {output}");
+        }
+    }
 }
 
 #[test]
@@ -222,7 +250,7 @@ fn verbose_lists_every_node() {
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        wave 1   3 nodes, first edge-a-01 alone, then 2; the first new pod must stay up for 10s
+        3 nodes, first edge-a-01 alone, then 2; the first new pod must stay up for 10s
             -/+ 3 nodes: edge-a-01 … edge-a-03   runs revision 7
                 edge-a-01   pod agent-a-01x deleted: runs revision 7
                 edge-a-02   pod agent-a-02x deleted: runs revision 7
@@ -351,9 +379,9 @@ fn a_narrow_terminal_breaks_words_not_values() {
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 …
-              edge-b-274 (272), first edge-a-01 alone, then 2, 4 and so on,
-              at most 42 at a time; the first new pod must stay up for 10s
+        409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 … edge-b-274
+              (272), first edge-a-01 alone, then 2, 4 and so on, at most 42
+              at a time; the first new pod must stay up for 10s
         + edge-c-77   node has no pod yet
         - edge-b-13   nodeSelector disk=ssd does not match (node has
               disk=hdd)

@@ -67,9 +67,8 @@ pub(crate) struct OwnedField<'a> {
 /// Nodes that are replaced together under one budget.
 #[derive(Debug)]
 pub(crate) struct WaveView<'a> {
-    /// Position in the order of waves, from 1.
-    pub index: u32,
-    pub name: &'a str,
+    /// Position in the order of waves, from 1, and name; `None` for the only wave.
+    pub name: Option<(u32, &'a str)>,
     /// Number of its nodes.
     pub nodes: usize,
     /// `, first a-01 alone, then 2, at most 3 at a time; each new pod must stay up for 10s`.
@@ -112,8 +111,11 @@ impl<'a> DaemonSetView<'a> {
         } = plan;
         let mut groups = groups_by_wave(nodes);
         let at_once = groups.remove(&None).unwrap_or_default();
+        let several = waves.len() > 1;
         let waves = waves.iter().map(|wave| {
-            WaveView::of(wave, groups.remove(&Some(wave.index)).unwrap_or_default(), revision)
+            let groups = groups.remove(&Some(wave.index)).unwrap_or_default();
+            let name = several.then_some((wave.index, wave.name.as_str()));
+            WaveView { name, ..WaveView::of(wave, groups, revision) }
         });
         let conflicts = conflicts.iter().map(|it| OwnedField::of(it, "conflicts with", true));
         let leftovers = leftovers.iter();
@@ -137,7 +139,7 @@ impl<'a> DaemonSetView<'a> {
             owned: conflicts.chain(leftovers).collect(),
             waves: waves.collect(),
             at_once,
-            nodes: nodes.iter().map(NodeRow::of).collect(),
+            nodes: nodes.iter().map(|node| NodeRow::of(node, several)).collect(),
             totals: *totals,
             counters: status.map(counters_words),
         }
@@ -177,13 +179,11 @@ impl<'a> OwnedField<'a> {
 
 impl<'a> WaveView<'a> {
     fn of(wave: &'a Wave, groups: Vec<NodeGroup<'a>>, revision: &RevisionPlan) -> Self {
-        let Wave { index, name, nodes, .. } = wave;
         let current = revision.current.as_ref().map(|it| it.number);
         let runs_current = sentence(&[Reason::Outdated { revision: current }.into()]);
         Self {
-            index: *index,
-            name,
-            nodes: nodes.len(),
+            name: None,
+            nodes: wave.nodes.len(),
             pace: format!("{}{}", pace(wave), stays_up(wave)),
             rounds: wave.rounds().collect(),
             rounds_words: rounds(wave),

@@ -15,16 +15,17 @@ const MOST_ALIKE: usize = 5;
 pub(crate) struct NodeRow<'a> {
     pub name: &'a str,
     pub action: Action,
-    /// Index of its wave.
+    /// Index of its wave, if there are several.
     pub wave: Option<u32>,
     reasons: &'a [Coded<Reason>],
     pods: &'a [PodPlan],
 }
 
 impl<'a> NodeRow<'a> {
-    pub(super) fn of(node: &'a NodePlan) -> Self {
+    pub(super) fn of(node: &'a NodePlan, several_waves: bool) -> Self {
         let NodePlan { name, action, wave, pods, reasons } = node;
-        Self { name: name.as_ref(), action: *action, wave: *wave, reasons, pods }
+        let wave = wave.filter(|_| several_waves);
+        Self { name: name.as_ref(), action: *action, wave, reasons, pods }
     }
 
     /// All reasons in one sentence.

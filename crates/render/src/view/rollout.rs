@@ -45,6 +45,7 @@ pub(crate) struct RolloutNode<'a> {
     pub span: Option<(u32, u32)>,
     /// The duration of that, if it ended.
     pub seconds: Option<i64>,
+    /// Index of its wave, if there are several.
     pub wave: Option<u32>,
     /// Why its pod was deleted.
     reason: Option<&'a Reason>,
@@ -103,6 +104,10 @@ impl<'a> RolloutView<'a> {
             view.takes_in(since(began, *at), report, &mut wave);
         }
         view.ends(ending);
+        // A later wave than the first is the only sign that there are several.
+        if view.uses.iter().all(|it| it.wave <= Some(1)) {
+            view.nodes.values_mut().for_each(|node| node.wave = None);
+        }
         view
     }
 
@@ -195,5 +200,40 @@ fn failures(outcome: &Outcome) -> Option<&BTreeMap<NodeName, PodFailure>> {
         | Outcome::Interrupted
         | Outcome::LockLost
         | Outcome::Failed { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daemonset::model::DaemonSetKey;
+    use planner::rollout::Cost;
+
+    #[test]
+    fn nodes_have_a_wave_where_there_are_several() {
+        for (last, want) in [(1, [None, None]), (2, [Some(1), Some(2)])] {
+            let progress = |wave| Report::Progress(Progress { wave, ..Progress::default() });
+            let delete = |node: &str| {
+                Report::Deleting(Delete {
+                    pod: "p".into(),
+                    uid: "u".into(),
+                    node: node.into(),
+                    reason: Reason::NoPod,
+                    cost: Cost::Nothing,
+                })
+            };
+            let reports = [progress(Some(1)), delete("a"), progress(Some(last)), delete("b")];
+            let at = |second| Timestamp::from_second(second).unwrap();
+            let ending = Ending {
+                outcome: Outcome::Done,
+                interrupted: false,
+                replaced: Vec::new(),
+                left: BTreeMap::new(),
+            };
+            let events = (0..).map(at).zip(reports).collect();
+            let record = Record { key: DaemonSetKey::new("logging", "agent"), events, ending };
+            let view = RolloutView::of(&record);
+            assert_eq!(["a", "b"].map(|node| view.nodes[node].wave), want, "{last}");
+        }
     }
 }
