@@ -39,7 +39,7 @@ pub(super) enum Rule {
     /// 0 or more (upstream: `ValidateNonnegativeField`).
     NotNegative,
     /// Absent, or from the first number to the second.
-    Within(i64, i32),
+    Within(i32, i32),
     /// Absent, or a struct with these rules.
     Fields(Rules),
     /// Absent, or validated by this function.
@@ -85,7 +85,7 @@ impl At<'_> {
             }
             Rule::Within(low, high) => {
                 let why = format!("must be between {low} and {high}, inclusive");
-                self.invalid_if(!(low..=high.into()).contains(&self.int()), &why);
+                self.invalid_if(!(low.into()..=high.into()).contains(&self.int()), &why);
             }
             Rule::Fields(rules) => self.check_fields(rules),
             Rule::Check(check) => check(self),
