@@ -1,12 +1,10 @@
 //! Rules of single fields as rows of tables, in upstream's order.
 
 use super::at::At;
+use super::formats::Format;
 
 /// Fields with their rules. A field may be a path, as in [`At::each`].
 pub(super) type Rules = &'static [(&'static str, Rule)];
-
-/// Validates the format of a string; returns upstream's messages, none for a valid string.
-pub(super) type Format = fn(&str) -> Vec<String>;
 
 /// The values that a field may have, in the order in which upstream lists them.
 type Values = &'static [&'static str];
