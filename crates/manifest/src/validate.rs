@@ -7,8 +7,10 @@
 //! container ([`RefusedBy::DsPlan`]).
 //!
 //! Not here: errors of decoding (types, quantities, unknown fields), rejections by admission and
-//! the kubelet, and fields of features that are off by default, which the server drops before it
-//! validates (`clusterTrustBundle`, `podCertificate`, `stopSignal`, `schedulingGroup`).
+//! the kubelet, the fields of volume plug-ins that DaemonSets rarely mount, about which
+//! [`unchecked_volumes`] warns, and fields of features that are off by default, which the server
+//! drops before it validates (`clusterTrustBundle`, `podCertificate`, `stopSignal`,
+//! `schedulingGroup`).
 //!
 //! [`RefusedBy::DsPlan`]: super::RefusedBy::DsPlan
 

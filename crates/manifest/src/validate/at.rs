@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::formats::Format;
 use super::go_text::{json, quoted};
 use crate::field_error::{ErrorKind, FieldError, RefusedBy};
 use crate::warning::FieldWarning;
@@ -230,7 +231,7 @@ impl<'a> At<'a> {
     }
 
     /// Invalid errors unless this text, which is not the value itself, is in the format.
-    pub(super) fn text_follows(&self, text: &str, format: fn(&str) -> Vec<String>) {
+    pub(super) fn text_follows(&self, text: &str, format: Format) {
         self.invalids_as(text, format(text));
     }
 

@@ -87,9 +87,8 @@ pub(super) fn check_from(env_from: &At<'_>) {
 /// Validates that the files of `fileKeyRef` are in an `emptyDir`.
 pub(super) fn check_file_volumes(pod: &At<'_>) {
     for container in visit_containers(pod) {
-        for reference in
-            container.each("env[*].valueFrom.fileKeyRef").iter().filter(|it| it.is_set())
-        {
+        let references = container.each("env[*].valueFrom.fileKeyRef").into_iter();
+        for reference in references.filter(At::is_set) {
             check_file_volume(&reference.get("volumeName"), &pod.get("volumes"));
         }
     }

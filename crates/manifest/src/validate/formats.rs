@@ -1,8 +1,10 @@
 //! The formats of names, keys, paths and other short strings (upstream: `k8s.io/apimachinery`'s
-//! `util/validation` and `api/validate/content`). Each check returns upstream's error messages;
-//! none for a valid string.
+//! `util/validation` and `api/validate/content`).
 
 use std::net::{IpAddr, Ipv6Addr};
+
+/// Validates a string; returns upstream's messages, none for a valid string.
+pub(super) type Format = fn(&str) -> Vec<String>;
 
 const LABEL_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FMT: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -328,8 +330,6 @@ fn is_framed(text: &str, ends: fn(u8) -> bool, inside: fn(u8) -> bool) -> bool {
 mod tests {
     use super::*;
 
-    type Check = fn(&str) -> Vec<String>;
-
     /// The first words of each message, short enough for a table.
     fn gist(complaints: &[String]) -> Vec<&str> {
         complaints.iter().map(|why| why.split(" (").next().unwrap_or_default()).collect()
@@ -340,7 +340,7 @@ mod tests {
         let long = "a".repeat(63);
         let subdomain = format!("{}.{}.{}.{}", long, long, long, "a".repeat(61));
         for (check, text) in [
-            (dns_label as Check, "a"),
+            (dns_label as Format, "a"),
             (dns_label, "0-9"),
             (dns_label, &long),
             (dns_subdomain, "a.b-c.0"),
@@ -373,7 +373,7 @@ mod tests {
         let key = "must consist of alphanumeric characters, '-', '_' or '.', and must start and \
                    end with an alphanumeric character";
         for (check, text, want) in [
-            (dns_label as Check, "", vec![label]),
+            (dns_label as Format, "", vec![label]),
             (dns_label, "A", vec![label]),
             (dns_label, "a-", vec![label]),
             (dns_label, "a.b", vec!["must not contain dots"]),

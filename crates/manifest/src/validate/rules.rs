@@ -1,12 +1,10 @@
 //! Rules of single fields as rows of tables, in upstream's order.
 
 use super::at::At;
+use super::formats::Format;
 
 /// Fields with their rules. A field may be a path, as in [`At::each`].
 pub(super) type Rules = &'static [(&'static str, Rule)];
-
-/// Validates the format of a string; returns upstream's messages, none for a valid string.
-pub(super) type Format = fn(&str) -> Vec<String>;
 
 /// The values that a field may have, in the order in which upstream lists them.
 type Values = &'static [&'static str];
@@ -39,7 +37,7 @@ pub(super) enum Rule {
     /// 0 or more (upstream: `ValidateNonnegativeField`).
     NotNegative,
     /// Absent, or from the first number to the second.
-    Within(i64, i32),
+    Within(i32, i32),
     /// Absent, or a struct with these rules.
     Fields(Rules),
     /// Absent, or validated by this function.
@@ -85,7 +83,7 @@ impl At<'_> {
             }
             Rule::Within(low, high) => {
                 let why = format!("must be between {low} and {high}, inclusive");
-                self.invalid_if(!(low..=high.into()).contains(&self.int()), &why);
+                self.invalid_if(!(low.into()..=high.into()).contains(&self.int()), &why);
             }
             Rule::Fields(rules) => self.check_fields(rules),
             Rule::Check(check) => check(self),
