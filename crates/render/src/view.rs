@@ -2,7 +2,8 @@
 //! by pure functions from the documents of `planner`. Text, Markdown and HTML only lay them out, so
 //! no renderer computes anything that another one computes too.
 //!
-//! Nothing here is escaped or shortened for a format; a renderer does that.
+//! Escaping, and leaving out what a format has no room for, is the renderers' part. Values of fields
+//! are shortened here, because every format shortens them alike.
 
 mod daemon_set;
 mod drift;
