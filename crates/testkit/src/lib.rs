@@ -3,6 +3,7 @@
 //! programs in, the pages of the documentation.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "for tests")]
+#![allow(clippy::new_without_default, reason = "an empty sandbox is no default of anything")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
 pub mod fixture;
