@@ -18,10 +18,10 @@ use super::decode::{self, Problem};
 use super::defaults::{self, Object};
 use super::error::{Error, TypeProblem};
 use super::objects::Found;
+use super::options::{FieldValidation, Options};
 use super::validate::{unchecked_volumes, validate, warnings};
 use super::warning::{UnknownField, Warning};
 use super::written::written;
-use super::{FieldValidation, Options};
 
 /// Fields of `metadata` that the server or its controllers write.
 const SERVER_METADATA: [&str; 9] = [

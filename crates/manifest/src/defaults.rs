@@ -6,12 +6,14 @@
 //! Defaulting is idempotent. Volumes are in a file of their own (`volumes`).
 
 mod container;
+mod object;
 mod volume;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-/// A JSON object's fields.
-pub(super) type Object = Map<String, Value>;
+pub(super) use object::Object;
+
+use object::{default, each, field, inner};
 
 /// Annotations of templates that upstream drops (`dropInitContainerAnnotations`).
 const ANCIENT_ANNOTATIONS: [&str; 4] = [
@@ -80,26 +82,4 @@ fn service_account(spec: &mut Object) {
         spec.insert("serviceAccountName".to_owned(), name.clone());
         spec.insert("serviceAccount".to_owned(), name);
     }
-}
-
-/// Sets `key` when it is absent.
-fn default(object: &mut Object, key: &str, value: impl Into<Value>) {
-    if object.get(key).is_none_or(Value::is_null) {
-        object.insert(key.to_owned(), value.into());
-    }
-}
-
-/// The object under `key`.
-fn inner<'v>(object: &'v mut Object, key: &str) -> Option<&'v mut Object> {
-    object.get_mut(key)?.as_object_mut()
-}
-
-fn field<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Object> {
-    inner(value.as_object_mut()?, key)
-}
-
-/// Calls `change` for every object in the list under `key`.
-fn each(object: &mut Object, key: &str, change: impl Fn(&mut Object)) {
-    let items = object.get_mut(key).and_then(Value::as_array_mut);
-    items.into_iter().flatten().filter_map(Value::as_object_mut).for_each(change);
 }

@@ -17,6 +17,7 @@ mod go_number;
 mod image;
 mod mentions;
 mod objects;
+mod options;
 mod policy;
 pub mod quantity;
 mod scalar;
@@ -42,37 +43,11 @@ use objects::Objects;
 pub use error::{EncodingProblem, Error, Errors, JsonKind, Limit, Seen, TypeProblem};
 pub use field_error::{ErrorKind, FieldError, RefusedBy};
 pub use mentions::is_read;
+pub use options::{FieldValidation, Options};
 pub use policy::Policies;
 pub use single::{NotOneDocument, single_document};
 pub use validate::{selector_changes, unchecked_volumes, validate, validate_update, warnings};
 pub use warning::{FieldHint, FieldWarning, UnknownField, Warning};
-
-/// Options for reading manifests.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Namespace of DaemonSets whose manifest has no namespace.
-    pub default_namespace: NamespaceName,
-    /// Treatment of fields that the API does not have.
-    pub validate: FieldValidation,
-    /// Policies to use instead of those in the manifests; `None` uses those in the manifests.
-    pub policies: Option<Policies>,
-    /// Parse every file, not only those that mention a kind that is read: for callers that report
-    /// what is *not* there.
-    pub every_file: bool,
-}
-
-/// kubectl's `--validate`: the treatment of unknown fields. Duplicate keys are always a warning
-/// only, as with kubectl.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FieldValidation {
-    /// Unknown fields are errors.
-    #[default]
-    Strict,
-    /// Unknown fields are dropped with a warning, as the server drops them.
-    Warn,
-    /// Unknown fields are dropped.
-    Ignore,
-}
 
 /// The desired state in the files.
 #[derive(Clone, Debug, Default)]

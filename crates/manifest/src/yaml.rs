@@ -14,6 +14,7 @@
 //! which kubectl reads as something else. The tests use it as a second, independent parser: both
 //! parsers and kubectl must agree on everything that is written here.
 
+mod error;
 mod line_ends;
 mod merge_key;
 
@@ -27,6 +28,9 @@ use super::documents::Document;
 use super::error::{Limit, MAX_NESTING};
 use super::scalar::{self, Scalar, ScalarError};
 use super::tree::{Data, Entry, Mark, Node};
+pub(super) use error::{YamlError, YamlProblem};
+
+use error::syntax;
 use line_ends::LineEnds;
 use merge_key::{is_merge_key, merge};
 
@@ -52,19 +56,6 @@ pub(super) struct DuplicateKey {
     pub(super) key: String,
     pub(super) at: Mark,
     pub(super) first: Mark,
-}
-
-/// The reason why a document cannot be parsed, and its position.
-#[derive(Debug)]
-pub(super) struct YamlError {
-    pub(super) at: Mark,
-    pub(super) problem: YamlProblem,
-}
-
-#[derive(Debug)]
-pub(super) enum YamlProblem {
-    Syntax(String),
-    Limit(Limit),
 }
 
 /// Parses one document; `None` if it is empty. `alias_weight` is the expanded size of aliases in
@@ -94,21 +85,6 @@ pub(super) fn parse(
                 (budget, last_line) = (budget - text.len(), line);
                 text = indent(&text, line).into();
             }
-        }
-    }
-}
-
-impl YamlError {
-    /// Adds a hint about templates if the reported line contains template markers.
-    fn or_template(self, document: &Document<'_>) -> Self {
-        let line = self.at.line.saturating_sub(document.start.line);
-        let is_template = document.text.lines().nth(line).is_some_and(|line| line.contains("{{"));
-        match self.problem {
-            YamlProblem::Syntax(message) if is_template => {
-                let message = format!("{message}; is this a `{{{{ }}}}` that was not rendered?");
-                Self { problem: YamlProblem::Syntax(message), ..self }
-            }
-            YamlProblem::Syntax(_) | YamlProblem::Limit(_) => self,
         }
     }
 }
@@ -367,10 +343,6 @@ fn disputed(at: Mark, character: char) -> YamlError {
          write it as an escape in double quotes, or leave it out"
     );
     syntax(at, message)
-}
-
-fn syntax(at: Mark, message: impl Into<String>) -> YamlError {
-    YamlError { at, problem: YamlProblem::Syntax(message.into()) }
 }
 
 #[cfg(test)]

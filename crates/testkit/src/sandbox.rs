@@ -10,12 +10,6 @@ pub struct Sandbox {
     folder: tempfile::TempDir,
 }
 
-impl Default for Sandbox {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Sandbox {
     /// An empty sandbox.
     pub fn new() -> Self {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::super::image::default_pull_policy;
-use super::{Object, default, each, inner};
+use super::object::{Object, default, each, inner};
 
 pub(super) fn default_container(container: &mut Object) {
     let image = container.get("image").and_then(Value::as_str).unwrap_or_default();

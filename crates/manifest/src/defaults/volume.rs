@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::image::default_pull_policy;
-use super::{Object, default, each, inner};
+use super::object::{Object, default, each, inner};
 
 /// Mode of files that come from the API: 0644.
 const FILE_MODE: i32 = 0o644;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use granit_parser::{Event, ScalarStyle};
 
-use super::{YamlError, syntax};
+use super::error::{YamlError, syntax};
 use crate::tree::{Data, Entry, Node};
 
 /// `true` for `<<`, plain or with its own tag (upstream: `isMerge`).
