@@ -6,9 +6,9 @@
 //! never compared. The fence decides whether the holder may still send requests. Not here: the
 //! writes done under the lock.
 
-mod clock;
+pub(super) mod clock;
 mod decide;
-mod fence;
+pub(super) mod fence;
 mod options;
 mod record;
 mod renewal;

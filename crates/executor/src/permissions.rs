@@ -1,7 +1,7 @@
 //! The permissions that a run needs, in a table by the work of the run, so that they are reviewed
 //! in one go before anything is written. The review itself is here too.
 //!
-//! Not here: the handling of missing permissions (`cli`).
+//! Not here: the handling of missing permissions (the root package).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

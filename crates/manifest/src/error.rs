@@ -1,4 +1,4 @@
-//! Errors of manifests and their messages; hints are in `cli`.
+//! Errors of manifests and their messages; hints are in the root package.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::plan::Reason;
+use crate::plan::reason::Reason;
 use daemonset::model::{
     Pod, PodReadiness, PolicySpec, REVISION_HASH_LABEL, RevisionHash, RevisionNumber,
     SkipUnreadyNodes,

@@ -3,7 +3,7 @@
 //!
 //! For what reads no source: [`rollback`] to an earlier revision, [`roll`] within a budget.
 //!
-//! Which node is replaced next: [`rollout`], in `rollout/waves.rs`.
+//! Which node is replaced next: [`rollout`], in `rollout/next_deletes.rs`.
 
 pub mod annotations;
 pub(crate) mod classification;

@@ -30,7 +30,7 @@ mod nodes;
 mod object;
 mod pause;
 mod prune;
-mod reason;
+pub(crate) mod reason;
 mod record;
 mod revision;
 mod secrets;

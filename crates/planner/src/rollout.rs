@@ -8,7 +8,7 @@
 //!
 //! The order of a run: apply and pause in one write ([`Purpose::Apply`]), wait until the controller
 //! has observed it and has one revision of it, record the provenance there, replace outdated pods
-//! within the budget (`waves`), each through the gates (`gate`), restore the strategy, end. When a
+//! within the budget (`next_deletes`), each through the gates (`gate`), restore the strategy, end. When a
 //! gate fails, no more pods are deleted, and the policy decides what is written
 //! ([`Purpose::Abort`]).
 //!
@@ -32,6 +32,7 @@ mod event;
 mod failure;
 mod forward;
 mod gate;
+mod next_deletes;
 mod observed_cluster;
 mod outcome;
 mod pace;
@@ -48,7 +49,7 @@ mod tests;
 mod timeouts;
 mod unseen;
 mod view;
-mod waves;
+
 pub mod write;
 
 pub use effect::Effect;

@@ -1,4 +1,5 @@
-//! Errors of reading a source. Each variant names the problem and the place; hints are in `cli`.
+//! Errors of reading a source. Each variant names the problem and the place; hints are
+//! in the root package.
 
 use std::io;
 use std::time::Duration;

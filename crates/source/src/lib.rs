@@ -7,7 +7,7 @@
 //!
 //! This module does not parse manifests. The caller's `wanted` decides by the bytes of each file
 //! whether to keep it; that bounds memory on repositories with many other files. Not here: parsing
-//! (`manifest`), hints for an error (`cli`), reading the process's environment (`cli`, which passes
+//! (`manifest`), hints for an error, reading the process's environment (the root package passes
 //! it in [`Environment`]).
 
 mod child;

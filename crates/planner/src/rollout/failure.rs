@@ -14,6 +14,7 @@ use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::forward::is_outdated_for;
 use super::gate;
+use super::next_deletes::Replacer;
 use super::observed_cluster::ObservedCluster;
 use super::outcome::{
     Attempt, Interference, NotAborted, Outcome, PauseReason, PodFailure, RolledBack,
@@ -23,7 +24,6 @@ use super::request::Purpose;
 use super::state::{Creates, RequestState};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, count};
-use super::waves::Replacer;
 use crate::plan::{PauseState, PausedRollout, template_digest};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
+use super::next_deletes::{self, Replacer};
 use super::observed_cluster::ObservedCluster;
 use super::outcome::{Attempt, Interference, Outcome, PauseReason};
 use super::pace::Paced;
@@ -16,7 +17,6 @@ use super::request::Purpose;
 use super::state::{AllowedActions, Course, RequestState, Stall};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
-use super::waves::{self, Replacer};
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::classification::NodeBudget;
 use crate::plan::{PauseState, PausedRollout};
@@ -256,7 +256,7 @@ impl<'w> Step<'_, 'w> {
     /// Restores the declared strategy, once no Ready outdated pod remains: the controller would
     /// replace it by its own rules at once.
     pub(super) fn restore_strategy(&mut self, target: &Target, view: &RolloutView<'_>) -> Halt {
-        let nodes = waves::ready_on_unready_nodes(view).len();
+        let nodes = next_deletes::ready_on_unready_nodes(view).len();
         if nodes > 0 {
             let what = Stall::OldPods { nodes };
             return match self.stalled(what) {

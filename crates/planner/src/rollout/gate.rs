@@ -1,5 +1,7 @@
-//! The gates: new pods that have failed. A pod fails if it is not available in time, has a
-//! permanent failure, restarts too often, or does not exist.
+//! The gates: new pods that have failed. A pod fails if it is not available in time (the policy's
+//! `progressDeadline`, 10 minutes), has a reason that does not pass by itself for 30 s
+//! ([`GRACE`]), restarts more often than `maxRestarts` (3), or does not exist. A pod that is Ready
+//! in time gets `minReadySeconds` on top; an old pod has its grace period and the deadline to end.
 //!
 //! Only Ready nodes that should run a pod are checked; a NotReady node says nothing about the
 //! template. Not here: the consequences (`decide`).

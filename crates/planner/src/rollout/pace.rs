@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::decide::{Halt, Step};
 use super::effect::Effect;
 use super::gate;
+use super::next_deletes::{self, Next, Replacer};
 use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::Report;
 use super::request::Delete;
@@ -14,7 +15,6 @@ use super::state::{Awaited, Creates, RequestState, Stall, State};
 use super::task::Target;
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
-use super::waves::{self, Next, Replacer};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
 
@@ -39,12 +39,12 @@ impl Step<'_, '_> {
         if !failed.is_empty() {
             return Paced::Failed(failed);
         }
-        match waves::next(view, self.state, replacer) {
+        match next_deletes::next(view, self.state, replacer) {
             Next::Wait { until } => {
                 self.wake_at(until);
                 Paced::Wait
             }
-            Next::Clean => Paced::Clean,
+            Next::NothingLeft => Paced::Clean,
             Next::Stalled(what) => match self.stalled(what) {
                 Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
                 None => Paced::Wait,
@@ -84,9 +84,10 @@ impl Step<'_, '_> {
             Stall::Budget { unavailable, outdated: _ } => {
                 PauseReason::MaxUnavailableReached { unavailable, allowed: view.allowed, seconds }
             }
-            Stall::OldPods { nodes: _ } => {
-                PauseReason::OldPodsRemain { nodes: waves::ready_on_unready_nodes(view), seconds }
-            }
+            Stall::OldPods { nodes: _ } => PauseReason::OldPodsRemain {
+                nodes: next_deletes::ready_on_unready_nodes(view),
+                seconds,
+            },
             Stall::Empty { nodes: _ } => {
                 PauseReason::NotCreated { nodes: without_pod(view), seconds, message: None }
             }
@@ -187,7 +188,7 @@ impl Step<'_, '_> {
     /// Reports once that many pods became NotReady together, until they recover.
     fn report_lost_ready(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) {
         let lost = match replacer {
-            Replacer::Run(_) => waves::lost_ready(view),
+            Replacer::Run(_) => next_deletes::lost_ready(view),
             Replacer::Controller => None,
         };
         let reported = std::mem::replace(&mut self.state.shown.lost_ready, lost.is_some());
@@ -197,7 +198,7 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn report_progress(&mut self, view: &RolloutView<'_>) {
-        let wave = waves::current(view, self.state);
+        let wave = next_deletes::current(view, self.state);
         let progress = view.progress(wave, self.state.pods.waiting.len());
         if self.state.shown.progress != Some(progress) {
             self.state.shown.progress = Some(progress);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step};
+use super::next_deletes::Replacer;
 use super::outcome::{Interference, Outcome, PauseReason};
 use super::pace::Paced;
 use super::request::{Purpose, Write};
 use super::send::unchanged;
 use super::state::Course;
 use super::task::Extent;
-use super::waves::Replacer;
 use crate::plan::PausedRollout;
 use daemonset::model::{DaemonSet, UpdateStrategy};
 

@@ -156,7 +156,7 @@ fn recently_ready_pods_wait() {
 #[test]
 fn the_number_of_pending_deletes_is_limited() {
     let deletes = first_deletes(Sim::of(40, &json!("100%")));
-    assert_eq!(deletes.len(), super::super::waves::MAX_REQUESTS);
+    assert_eq!(deletes.len(), super::super::next_deletes::MAX_REQUESTS);
 }
 
 #[test]

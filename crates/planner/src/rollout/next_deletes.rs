@@ -1,11 +1,25 @@
-//! The pods to delete next within the budget, or the condition that a run waits for.
+//! Which pods are deleted next, and so which nodes are updated next; or what a run waits for.
 //!
-//! First the outdated pods that are not Ready on Ready nodes: they cost nothing if they have not
-//! been Ready for a while, or if all unavailable nodes are within the budget. Then available ones
-//! by wave and node name, while the budget has room. The ramp limits both: it is the number of
-//! nodes that may be in flight. Pods that became Ready recently wait until they are available, and
-//! pods that became NotReady recently wait until they are Ready again. Not here: gates, and
+//! Only outdated pods on nodes that are Ready, and only those in the scope of the run (`step
+//! --nodes`, `--count`). In this order:
+//!
+//! 1. Pods that are not Ready, if deleting them makes no further node unavailable: they never were
+//!    Ready, have not been for 60 s, or have a permanent failure; or all unavailable nodes are within
+//!    the budget.
+//! 2. Available pods, by wave and then by node name, as many as the budget (`maxUnavailable`) has
+//!    room for.
+//!
+//! The ramp limits both: how many nodes may be in flight at once, which is one until the first new
+//! pod is available, then two, four and so on up to the budget ([`Ramp::window`]). At most
+//! [`MAX_REQUESTS`] deletes are under way. Nothing is deleted while a pod that this run replaced has
+//! restarted and is not available, or while more nodes than the budget allows have lost their Ready
+//! pod within 60 s.
+//!
+//! Pods that became Ready recently wait until they are available, and pods that became NotReady
+//! recently until they are Ready retries. Not here: whether a new pod has failed (`gate`), and
 //! restoring the strategy.
+//!
+//! [`Ramp::window`]: daemonset::model::Ramp::window
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,9 +34,10 @@ use daemonset::model::{NodeName, Pod, PodReadiness};
 /// Maximum number of pending deletes: that many may still be executed after the lock is lost.
 pub(super) const MAX_REQUESTS: usize = 16;
 
-/// Time that an outdated pod must have been NotReady before its deletion costs nothing: after a
-/// long outage of the API server, the pods of a whole fleet are NotReady for some seconds.
-const UNREADY: SignedDuration = SignedDuration::from_secs(60);
+/// Time that an outdated pod must have been NotReady before its deletion costs nothing, and within
+/// which a pod counts as having lost Ready just now: after a long outage of the API server, the pods
+/// of a whole fleet are NotReady for some seconds.
+const LONG_NOT_READY: SignedDuration = SignedDuration::from_secs(60);
 
 /// The actor that replaces pods.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +60,8 @@ pub(super) enum Next {
     },
     /// No progress, though outdated pods remain.
     Stalled(Stall),
-    /// No outdated pods remain.
-    Clean,
+    /// No outdated pods remain in the scope of this run on Ready nodes.
+    NothingLeft,
 }
 
 /// Decides the next action. The caller has checked the gates: no pod has failed.
@@ -77,7 +92,7 @@ fn watch(view: &RolloutView<'_>, state: &State) -> Next {
     } else if outdated > 0 {
         Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }))
     } else {
-        Next::Clean
+        Next::NothingLeft
     }
 }
 
@@ -113,12 +128,12 @@ impl<'s, 'a> Wave<'s, 'a> {
         if recovering || !unsettled.is_empty() || self.state.deletes_out() > 0 {
             return Next::Wait { until: unsettled.into_iter().min() };
         }
-        let outdated = if self.left > 0 { count(self.open()) } else { 0 };
+        let outdated = if self.left > 0 { count(self.outdated_in_scope()) } else { 0 };
         let surplus = self
             .view
             .node_views
             .iter()
-            .any(|node_view| has_surplus_pods(node_view) && self.is_ours(node_view));
+            .any(|node_view| has_surplus_pods(node_view) && self.is_in_scope(node_view));
         if surplus {
             return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
         }
@@ -126,12 +141,12 @@ impl<'s, 'a> Wave<'s, 'a> {
             let unavailable = self.view.unavailable();
             return Next::Stalled(Stall::Budget { unavailable, outdated });
         }
-        Next::Clean
+        Next::NothingLeft
     }
 
     /// Nodes whose outdated pod this run replaces, now or later.
-    fn open(&self) -> impl Iterator<Item = (&'s NodeView<'a>, &'a Pod)> {
-        let open = self.view.node_views.iter().filter(|node_view| self.is_ours(node_view));
+    fn outdated_in_scope(&self) -> impl Iterator<Item = (&'s NodeView<'a>, &'a Pod)> {
+        let open = self.view.node_views.iter().filter(|node_view| self.is_in_scope(node_view));
         open.filter_map(|node_view| match node_view.pod_state {
             PodState::Outdated(pod) => Some((node_view, pod)),
             PodState::Updated(_)
@@ -143,7 +158,7 @@ impl<'s, 'a> Wave<'s, 'a> {
         })
     }
 
-    fn is_ours(&self, node_view: &NodeView<'_>) -> bool {
+    fn is_in_scope(&self, node_view: &NodeView<'_>) -> bool {
         let wanted = match self.extent {
             Extent::All | Extent::Count(_) => true,
             Extent::Nodes(nodes) => nodes.contains(&node_view.node.name),
@@ -151,11 +166,11 @@ impl<'s, 'a> Wave<'s, 'a> {
         wanted && node_view.node_budget == NodeBudget::Ready
     }
 
-    /// Whether a pod that this run has replaced was restarted and is not available again: the
+    /// Whether a pod that this run has replaced was restarted and is not available retries: the
     /// template may be the cause.
     fn restarted(&self) -> bool {
         let renewed = &self.state.pods.renewed;
-        let flies = self.view.node_views.iter().filter(|node_view| node_view.is_in_flight());
+        let in_flight = self.view.node_views.iter().filter(|node_view| node_view.is_in_flight());
         let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
             PodState::NotAvailable(pod) => {
                 pod.restarts > 0 && renewed.contains(&node_view.node.name)
@@ -167,33 +182,33 @@ impl<'s, 'a> Wave<'s, 'a> {
             | PodState::Ended(_)
             | PodState::Empty => false,
         };
-        flies.into_iter().any(restarted)
+        in_flight.into_iter().any(restarted)
     }
 
     fn deletes(&self) -> Vec<Delete> {
         let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
-        let again: Vec<Delete> = self.again().take(room).collect();
-        let room = room - again.len();
-        let free = self.open().filter(|(_, pod)| self.is_free(pod));
+        let retries: Vec<Delete> = self.retries().take(room).collect();
+        let room = room - retries.len();
+        let free = self.outdated_in_scope().filter(|(_, pod)| self.is_free(pod));
         let free =
             free.map(|(node_view, pod)| (node_view, self.delete(node_view, pod, Cost::Nothing)));
         let mut ramp = self.ramp();
-        let within = free.chain(self.paid()).filter(|(node_view, _)| {
-            // A node that gets no new pod proves nothing.
-            let takes_off = !node_view.is_desired() || ramp > 0;
+        let within = free.chain(self.within_budget()).filter(|(node_view, _)| {
+            // No new pod starts there, so the ramp does not count it.
+            let starts_now = !node_view.is_desired() || ramp > 0;
             ramp = ramp.saturating_sub(u32::from(node_view.is_desired()));
-            takes_off
+            starts_now
         });
         let within = within.map(|(_, delete)| delete).take(room.min(self.left));
-        again.into_iter().chain(within).collect()
+        retries.into_iter().chain(within).collect()
     }
 
     /// Number of nodes that may still be put in flight.
     fn ramp(&self) -> u32 {
-        let flying =
+        let in_flight =
             count(self.view.node_views.iter().filter(|node_view| node_view.is_in_flight()));
         let available = self.state.pods.replaced.len();
-        self.state.task.pace.ramp.window(available, self.view.allowed).saturating_sub(flying)
+        self.state.task.pace.ramp.window(available, self.view.allowed).saturating_sub(in_flight)
     }
 
     /// Whether an outdated pod may be deleted without making another node unavailable: its deletion
@@ -210,7 +225,7 @@ impl<'s, 'a> Wave<'s, 'a> {
             PodReadiness::Ready { since: _ } => false,
             PodReadiness::NotReady { since: None } => true,
             PodReadiness::NotReady { since: Some(since) } => {
-                let long = self.view.now.duration_since(since) >= UNREADY;
+                let long = self.view.now.duration_since(since) >= LONG_NOT_READY;
                 long || has_failed_permanently(pod)
             }
         }
@@ -219,8 +234,8 @@ impl<'s, 'a> Wave<'s, 'a> {
     /// Retries of deletes that failed without a clear answer, while the pod still exists. If the
     /// pod has become Ready since, the delete is retried only if the pod is available and the
     /// budget has room for all nodes that count as unavailable; otherwise it waits until the pod
-    /// counts as alive again.
-    fn again(&self) -> impl Iterator<Item = Delete> {
+    /// counts as alive retries.
+    fn retries(&self) -> impl Iterator<Item = Delete> {
         let terminating = self
             .view
             .node_views
@@ -238,11 +253,11 @@ impl<'s, 'a> Wave<'s, 'a> {
     }
 
     /// Available outdated pods of the wave in progress, as many as the budget allows.
-    fn paid(&self) -> impl Iterator<Item = (&'s NodeView<'a>, Delete)> {
+    fn within_budget(&self) -> impl Iterator<Item = (&'s NodeView<'a>, Delete)> {
         let wave = self.wave();
         // In the order of node names.
         let available: Vec<_> = self
-            .open()
+            .outdated_in_scope()
             .filter(|(node_view, pod)| self.view.is_available(pod) && node_view.wave == wave)
             .collect();
         let (unavailable, allowed) = (self.view.unavailable(), self.view.allowed);
@@ -254,9 +269,9 @@ impl<'s, 'a> Wave<'s, 'a> {
         )
     }
 
-    /// The lowest wave in progress: no available pod of a later wave is deleted before.
+    /// The lowest wave in progress: no available pod of a later wave is deleted before it is done.
     fn wave(&self) -> Option<u32> {
-        let old = self.open().map(|(node_view, _)| node_view.wave);
+        let old = self.outdated_in_scope().map(|(node_view, _)| node_view.wave);
         let waiting = self.state.pods.waiting.keys();
         let recovering = waiting.filter_map(|node| self.state.waves.get(node)).copied().map(Some);
         old.chain(recovering).min_by_key(|wave| wave.unwrap_or(u32::MAX))?
@@ -265,10 +280,11 @@ impl<'s, 'a> Wave<'s, 'a> {
     /// The times at which outdated pods that are neither available nor free to delete become one of
     /// the two.
     fn unsettled(&self) -> Vec<Timestamp> {
-        let open =
-            self.open().filter(|(_, pod)| !self.view.is_available(pod) && !self.is_free(pod));
+        let open = self
+            .outdated_in_scope()
+            .filter(|(_, pod)| !self.view.is_available(pod) && !self.is_free(pod));
         open.map(|(_, pod)| match pod.readiness {
-            PodReadiness::NotReady { since } => since.unwrap_or(self.view.now) + UNREADY,
+            PodReadiness::NotReady { since } => since.unwrap_or(self.view.now) + LONG_NOT_READY,
             PodReadiness::Ready { since: _ } => {
                 self.view.available_at(pod).unwrap_or(self.view.now)
             }
@@ -301,7 +317,7 @@ pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
         };
         let lately = match pod.readiness {
             PodReadiness::NotReady { since: Some(since) } => {
-                view.now.duration_since(since) < UNREADY && !has_failed_permanently(pod)
+                view.now.duration_since(since) < LONG_NOT_READY && !has_failed_permanently(pod)
             }
             PodReadiness::NotReady { since: None } | PodReadiness::Ready { since: _ } => false,
         };
