@@ -10,7 +10,7 @@ use std::io;
 
 use super::error::{Error, RehearsalError, SavedPlanError};
 use cluster::LockError;
-use daemonset::model::DaemonSetKey;
+use daemonset::model::{DaemonSetKey, NodeName};
 use executor::PreflightError;
 use executor::permissions::Need;
 use planner::annotations::ROLLOUT_ANNOTATION;
@@ -18,6 +18,10 @@ use planner::live_object::LiveObjectError;
 use planner::plan::NoSuchRevision;
 use planner::roll::RollError;
 use planner::rollback::RollbackError;
+
+/// Hint when admission changes the template.
+const ALLOW_MUTATION: &str =
+    "to accept the template as the server changes it, use `--allow-mutation`";
 
 /// Hint when the holder of a lock is a run in progress.
 const LIVE_HOLDER: &str = "wait for that run, or interrupt it; to take its lock anyway: `--force`";
@@ -39,12 +43,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
             vec![format!("DaemonSets in the {place}: {}", some_of(known))]
         }
-        Error::NoSuchNode { node: _, similar: Some(similar) } => {
-            vec![format!("a similar node exists: {similar}")]
-        }
-        Error::NoSuchNode { node: _, similar: None } => {
-            vec!["use the `metadata.name` of the node: `kubectl get nodes`".into()]
-        }
+        Error::NoSuchNode { node: _, similar } => vec![node_hint(similar.as_ref())],
         Error::NoSuchRevision(error) => revision_hints(error),
         Error::NoSuchPage { command: _, known } => {
             vec![format!("commands: {}", known.join(", "))]
@@ -64,9 +63,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             vec!["or apply a saved plan: `ds-apply --plan FILE`".into()]
         }
         Error::Stale(_) => vec!["plan again, review the plan, and apply it".into()],
-        Error::Mutated(_) => {
-            vec!["to accept the template as the server changes it, use `--allow-mutation`".into()]
-        }
+        Error::Mutated(_) => vec![ALLOW_MUTATION.into()],
         Error::PruneNarrowed => {
             vec!["leave out --prune, or the flags that narrow the source".into()]
         }
@@ -90,6 +87,13 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         | Error::Output(_)
         | Error::Page { .. }
         | Error::Process(_) => vec![],
+    }
+}
+
+fn node_hint(similar: Option<&NodeName>) -> String {
+    match similar {
+        Some(similar) => format!("a similar node exists: {similar}"),
+        None => "use the `metadata.name` of the node: `kubectl get nodes`".to_owned(),
     }
 }
 

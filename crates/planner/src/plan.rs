@@ -102,26 +102,21 @@ pub fn plan(input: Input<'_>) -> Plan {
         detail,
     } = input;
     let request = PlanRequest { force_conflicts, created: created_namespaces, detail };
-    warnings.extend(warnings::about_server(&snapshot.cluster));
-    warnings.extend(warnings::unreadable::warnings(snapshot));
+    warnings.extend(warnings::of_cluster(snapshot));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
     warnings.extend(applied::about_ownership(snapshot, manifests));
     let applied = applied::applied(snapshot, manifests, force_conflicts);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
     let fleet = fleet(snapshot, &desired);
-    // DaemonSets are planned in parallel; their order is kept.
     let of_one = |(applied, manifest): (&Applied, _)| {
         let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
         daemon_set::plan(snapshot, &fleet, applied, since, request)
     };
-    let (mut planned, (of_ports, of_requests, starts)) = rayon::join(
+    // DaemonSets are planned in parallel; their order is kept.
+    let (mut planned, (of_nodes, starts)) = rayon::join(
         || applied.par_iter().zip(manifests).map(of_one).collect::<Vec<Planned>>(),
-        || {
-            let of_ports = warnings::host_ports::warnings(&desired, snapshot, &fleet);
-            let of_requests = warnings::requests::warnings(&desired, snapshot, &fleet);
-            (of_ports, of_requests, StartTimes::seen_in(snapshot))
-        },
+        || (warnings::of_nodes(&desired, snapshot, &fleet), StartTimes::seen_in(snapshot)),
     );
     planned.extend(prune.iter().flat_map(|it| prune::removals(*it, snapshot, &fleet, &source)));
     planned.sort_by_cached_key(|it| it.plan.key());
@@ -135,8 +130,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         warnings.extend(one.warnings);
         daemon_sets.push(one.plan);
     }
-    warnings.extend(of_ports);
-    warnings.extend(of_requests);
+    warnings.extend(of_nodes);
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), snapshot));
     let forecast = forecast::forecast(&daemon_sets, &desired, &starts);
     let plan = Plan {

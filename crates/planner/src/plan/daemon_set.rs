@@ -57,24 +57,20 @@ pub(super) fn plan<'a>(
     since: Option<BaseChange>,
     request: PlanRequest<'_>,
 ) -> Planned {
-    let PlanRequest { force_conflicts, created, detail: Detail { all_nodes, show_values } } =
-        request;
+    let PlanRequest { force_conflicts, created, detail } = request;
     let desired = &applied.desired;
-    let described = if all_nodes { Described::All } else { Described::Busy };
     let live = snapshot.daemon_set(&desired.key);
     let (pause, unreadable) = held(live);
-    let changes = changes(live, pause.as_ref(), desired, show_values);
+    let changes = changes(live, pause.as_ref(), desired, detail.show_values);
     let change = object::change(live, desired, &changes);
     let daemon_set_view =
         DaemonSetView::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&daemon_set_view.view());
-    let default = PolicySpec::default();
-    let pace = desired.policy.as_ref().map_or(&default, |policy| &policy.spec);
-    let untouched = untouched(change, live);
+    let pace = desired.policy.as_ref().map(|policy| policy.spec.clone()).unwrap_or_default();
     let Rollout { nodes, waves, holders, idle } =
-        rollout(&daemon_set_view, strategy, pace, untouched, described);
+        rollout(&daemon_set_view, strategy, &pace, untouched(change, live), detail.into());
     let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
-    let mut plan = DaemonSetPlan {
+    let plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
         name: desired.key.name.clone(),
         uid: live.map(|live| live.uid.clone()),
@@ -111,11 +107,15 @@ pub(super) fn plan<'a>(
         force_conflicts,
         snapshot,
     });
-    if !all_nodes {
-        plan.nodes.retain(|node| node.action != Action::Keep);
-        plan.nodes.shrink_to_fit();
-    }
+    let plan = if detail.all_nodes { plan } else { without_kept_nodes(plan) };
     Planned { decided: digest::decided(&plan), plan, guards, warnings }
+}
+
+/// The plan without the nodes that do not change.
+fn without_kept_nodes(mut plan: DaemonSetPlan) -> DaemonSetPlan {
+    plan.nodes.retain(|node| node.action != Action::Keep);
+    plan.nodes.shrink_to_fit();
+    plan
 }
 
 /// The fields that the apply changes; a pause does not count.

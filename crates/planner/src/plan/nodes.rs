@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::coded::Coded;
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, Fate, NodePlan, PodPlan};
+use super::input::Detail;
 use super::reason::Reason;
 use super::waves::{BudgetView, NodeBudgetState, PodBudgetState};
 use crate::classification::{Templates, fails};
@@ -43,6 +44,12 @@ pub(super) enum Described {
     Busy,
     /// All nodes.
     All,
+}
+
+impl From<Detail> for Described {
+    fn from(detail: Detail) -> Self {
+        if detail.all_nodes { Self::All } else { Self::Busy }
+    }
 }
 
 /// One node's plan, and its state for the budget.

@@ -260,13 +260,9 @@ impl fmt::Display for Reason {
                 )
             }
             Self::NodeNotReady { since: _, seconds } => write!(f, "node NotReady{}", For(*seconds)),
-            Self::PodNotReady {
-                container,
-                container_failure,
-                detail: _,
-                warning: _,
-                restarts: _,
-            } => pod_not_ready(f, container.as_deref(), container_failure.as_deref()),
+            Self::PodNotReady { container, container_failure, .. } => {
+                pod_not_ready(f, container.as_deref(), container_failure.as_deref())
+            }
             Self::NotAvailableYet { min_ready_seconds } => {
                 let seconds = Age((*min_ready_seconds).into());
                 write!(f, "pod Ready for less than {seconds} (`minReadySeconds`)")

@@ -13,9 +13,10 @@ use std::ops::RangeInclusive;
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
 use crate::words::{agree, count};
+use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{
-    ClusterInfo, DaemonSet, ManagedBy, Namespace, NamespaceName, NodeName, Pod, Snapshot,
-    TEMPLATE_GENERATION_LABEL,
+    ClusterInfo, DaemonSet, DesiredDaemonSet, ManagedBy, Namespace, NamespaceName, NodeName, Pod,
+    Snapshot, TEMPLATE_GENERATION_LABEL,
 };
 pub(super) use node_selector::Conflict;
 use node_selector::Reader;
@@ -29,6 +30,23 @@ const MOST_REASONS: usize = 3;
 
 /// Minor versions of Kubernetes 1 whose rules are implemented.
 const MINORS: RangeInclusive<u32> = 28..=36;
+
+/// Warnings about the server, and about objects that cannot be read.
+pub(super) fn of_cluster(snapshot: &Snapshot) -> Vec<Warning> {
+    let server = about_server(&snapshot.cluster).into_iter();
+    server.chain(unreadable::warnings(snapshot)).collect()
+}
+
+/// Warnings about what the nodes have: ports of the host, and resources.
+pub(super) fn of_nodes(
+    desired: &[&DesiredDaemonSet],
+    snapshot: &Snapshot,
+    fleet: &Fleet<'_>,
+) -> Vec<Warning> {
+    let mut found = host_ports::warnings(desired, snapshot, fleet);
+    found.extend(requests::warnings(desired, snapshot, fleet));
+    found
+}
 
 /// A warning when the version of the server is not a supported one.
 pub(super) fn about_server(cluster: &ClusterInfo) -> Option<Warning> {
