@@ -44,11 +44,9 @@ pub(super) fn or_nothing(
         Err(Error::Source(
             source::Error::PathNotInRevision { .. } | source::Error::NoManifests { .. },
         )) => Ok(source::Read::default()),
-        Err(Error::Source(source::Error::NotAKustomization { .. }))
-            if flags.kustomize.is_some() =>
-        {
-            Ok(source::Read::default())
-        }
+        Err(Error::Source(source::Error::Kustomize(
+            source::KustomizeError::NotAKustomization { .. },
+        ))) if flags.kustomize.is_some() => Ok(source::Read::default()),
         read => read,
     }
 }

@@ -124,12 +124,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
     let mut guards = Vec::from_iter(prune.and_then(|prune| prune::mass_deletion(prune, snapshot)));
     warnings.extend(prune::warnings(&source, prune, &applied, snapshot));
-    let mut daemon_sets = Vec::with_capacity(planned.len());
-    for one in planned {
-        guards.extend(one.guards);
-        warnings.extend(one.warnings);
-        daemon_sets.push(one.plan);
-    }
+    let daemon_sets = plans(planned, &mut guards, &mut warnings);
     warnings.extend(of_nodes);
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), snapshot));
     let forecast = forecast::forecast(&daemon_sets, &desired, &starts);
@@ -149,6 +144,20 @@ pub fn plan(input: Input<'_>) -> Plan {
     };
     debug_assert_eq!(lint::lint(&plan), [], "a plan contradicts itself");
     plan
+}
+
+/// The plans of the DaemonSets, with their guards and warnings added to those of all.
+fn plans(
+    planned: Vec<Planned>,
+    guards: &mut Vec<Guard>,
+    warnings: &mut Vec<Warning>,
+) -> Vec<DaemonSetPlan> {
+    let plan = |one: Planned| {
+        guards.extend(one.guards);
+        warnings.extend(one.warnings);
+        one.plan
+    };
+    planned.into_iter().map(plan).collect()
 }
 
 /// The nodes, in classes that no template of the cluster or the source can tell apart.

@@ -1,21 +1,17 @@
 //! Errors of reading a source. Each variant names the problem and the place; hints are
 //! in the root package.
 
+mod fetch;
+mod git;
+mod kustomize;
+mod revision;
+
 use std::io;
-use std::time::Duration;
 
-use super::kustomize::problem::Problem as KustomizeProblem;
-
-/// A message of libgit2, without its numeric class and code.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", _0.message())]
-pub struct GitFailure(git2::Error);
-
-impl From<git2::Error> for GitFailure {
-    fn from(error: git2::Error) -> Self {
-        Self(error)
-    }
-}
+pub use fetch::FetchError;
+pub use git::GitFailure;
+pub use kustomize::KustomizeError;
+pub use revision::RevisionError;
 
 /// A failed read. All text in it is safe to print: no credentials, no control characters.
 #[derive(Debug, thiserror::Error)]
@@ -68,96 +64,6 @@ pub enum Error {
     UnbornBranch {
         /// Folder of the repository.
         repository: String,
-    },
-    /// No branch, tag or commit has that name.
-    #[error("revision `{revision}` not found in `{repository}`")]
-    RevisionNotFound {
-        /// The revision as given.
-        revision: String,
-        /// Folder or URL of the repository.
-        repository: String,
-    },
-    /// An abbreviated object name that matches several objects.
-    #[error("revision `{revision}` is ambiguous in `{repository}`")]
-    RevisionAmbiguous {
-        /// The revision as given.
-        revision: String,
-        /// Folder or URL of the repository.
-        repository: String,
-    },
-    /// An expression that does not name exactly one commit.
-    #[error("`{revision}` does not name one revision")]
-    RevisionInvalid {
-        /// The revision as given.
-        revision: String,
-    },
-    /// A name for something else, such as a file or a folder.
-    #[error("revision `{revision}` is a {kind}, not a commit")]
-    NotACommit {
-        /// The revision as given.
-        revision: String,
-        /// Type of the object.
-        kind: &'static str,
-    },
-    /// The history that the expression walks is cut off in a shallow clone.
-    #[error("revision `{revision}` not found in `{repository}`, which is a shallow clone")]
-    RevisionBeyondShallow {
-        /// The revision as given.
-        revision: String,
-        /// Folder or URL of the repository.
-        repository: String,
-    },
-    /// An expression that needs history; only one commit of a URL is fetched.
-    #[error("revision `{revision}` of a URL must be a branch, a tag or a commit")]
-    RevisionOfUrl {
-        /// The revision as given.
-        revision: String,
-    },
-    /// A merge base needs history; only one commit of a URL is fetched.
-    #[error("the merge base of revisions needs a local clone of `{url}`")]
-    MergeBaseOfUrl {
-        /// The URL, without credentials.
-        url: String,
-    },
-    /// Two revisions without common history.
-    #[error("revisions `{one}` and `{other}` have no common ancestor in `{repository}`")]
-    NoMergeBase {
-        /// The first revision.
-        one: String,
-        /// The second revision.
-        other: String,
-        /// Folder or URL of the repository.
-        repository: String,
-    },
-    /// The reference of `--require-ref` does not exist.
-    #[error("reference {reference} not found in `{repository}`")]
-    ReferenceNotFound {
-        /// Full name of the reference.
-        reference: String,
-        /// Folder or URL of the repository.
-        repository: String,
-    },
-    /// The commit is not in the history of the required reference.
-    #[error("commit {commit} is not in the history of {reference} in `{repository}`")]
-    NotInHistory {
-        /// Full id of the commit.
-        commit: String,
-        /// Full name of the reference.
-        reference: String,
-        /// Folder or URL of the repository.
-        repository: String,
-        /// `true` if the repository is a shallow clone, which has only a part of the history.
-        shallow: bool,
-    },
-    /// Git failed to look up an object; usually a damaged repository.
-    #[error("cannot look up `{revision}` in `{repository}`")]
-    RevisionLookup {
-        /// The revision as given.
-        revision: String,
-        /// Folder or URL of the repository.
-        repository: String,
-        /// The cause.
-        source: GitFailure,
     },
 
     // Reading a commit.
@@ -295,142 +201,13 @@ pub enum Error {
         /// Number of skipped symbolic links with the extension of a manifest.
         not_followed: usize,
     },
-
-    // URLs.
-    /// An invalid URL.
-    #[error("`{url}` is not a usable repository URL: {reason}")]
-    BadUrl {
-        /// The URL, without credentials.
-        url: String,
-        /// The problem.
-        reason: &'static str,
-    },
-    /// An unsupported protocol: `git://`, `ftp://`, `ext::` and the like.
-    #[error("`{url}`: fetching by `{scheme}` is not supported")]
-    UnsupportedScheme {
-        /// The URL, without credentials.
-        url: String,
-        /// The protocol.
-        scheme: String,
-    },
-    /// Unencrypted http to another machine.
-    #[error("`{url}`: plain http is allowed only for loopback addresses")]
-    PlainHttp {
-        /// The URL, without credentials.
-        url: String,
-    },
-    /// Neither `$XDG_CACHE_HOME` nor the home folder is set.
-    #[error("no cache folder for fetched repositories")]
-    NoCache,
-    /// The cache folder cannot be read or written.
-    #[error("cannot use the cache folder `{path}`")]
-    Cache {
-        /// Path of the folder or file.
-        path: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The cached copy cannot be opened, even after it was created again.
-    #[error("cannot use the cached repository `{path}`")]
-    CachedRepository {
-        /// Folder of the repository.
-        path: String,
-        /// The cause.
-        source: GitFailure,
-    },
-    /// Timeout while another run held the lock of the cached copy.
-    #[error("another run is using the cached copy of `{url}`")]
-    CacheBusy {
-        /// The URL, without credentials.
-        url: String,
-    },
-    /// Git is not installed.
-    #[error("`{program}` is not installed; it is needed to fetch URLs")]
-    GitMissing {
-        /// Name or path of the program.
-        program: String,
-    },
-    /// Git is installed but does not start.
-    #[error("cannot run `{program}`")]
-    GitStart {
-        /// Name or path of the program.
-        program: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// Git was killed after its timeout.
-    #[error("fetching `{url}` took more than {} s", after.as_secs())]
-    FetchTimeout {
-        /// The URL, without credentials.
-        url: String,
-        /// The timeout.
-        after: Duration,
-    },
-    /// The server requires credentials, or rejects those given.
-    #[error("`{url}` refuses access: {output}")]
-    FetchDenied {
-        /// The URL, without credentials.
-        url: String,
-        /// Last lines of git's output.
-        output: String,
-    },
-    /// Git failed for another reason.
-    #[error("cannot fetch `{url}`: {output}")]
-    Fetch {
-        /// The URL, without credentials.
-        url: String,
-        /// Last lines of git's output.
-        output: String,
-    },
-
-    // Rendering.
-    /// `-k` on a folder without a kustomization, or with more than one.
-    #[error("`{path}` is not a folder with exactly one kustomization")]
-    NotAKustomization {
-        /// Path from the top of the repository.
-        path: String,
-    },
-    /// A kustomization that is rejected before kustomize runs.
-    #[error("`{path}` is not rendered: {problem}")]
-    Kustomization {
-        /// Path of the kustomization from the top of the repository.
-        path: String,
-        /// The problem.
-        problem: KustomizeProblem,
-    },
-    /// Neither kustomize nor kubectl is installed.
-    #[error("neither `kustomize` nor `kubectl` is installed; -k needs one of them")]
-    KustomizeMissing,
-    /// The program does not start, or its temporary folder cannot be created.
-    #[error("cannot run `{program}`")]
-    KustomizeStart {
-        /// Name or path of the program.
-        program: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// Kustomize was killed after its timeout.
-    #[error("rendering `{folder}` took more than {} s", after.as_secs())]
-    KustomizeTimeout {
-        /// The folder to render.
-        folder: String,
-        /// The timeout.
-        after: Duration,
-    },
-    /// Kustomize printed more than the limit.
-    #[error("the rendered output of `{folder}` is larger than {} MiB", limit >> 20)]
-    KustomizeOutput {
-        /// The folder to render.
-        folder: String,
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// Kustomize failed.
-    #[error("cannot render `{folder}`: {output}")]
-    KustomizeFailed {
-        /// The folder to render.
-        folder: String,
-        /// Last lines of its output.
-        output: String,
-    },
+    /// A revision, branch or reference cannot be resolved.
+    #[error(transparent)]
+    Revision(#[from] RevisionError),
+    /// A repository cannot be fetched.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// A kustomization cannot be rendered.
+    #[error(transparent)]
+    Kustomize(#[from] KustomizeError),
 }

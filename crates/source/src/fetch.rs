@@ -13,6 +13,7 @@ use git2::{ErrorCode, Oid, Repository};
 
 use super::location::Remote;
 use super::{Environment, Error, ReferenceName, reference, revision};
+use crate::error::{FetchError, RevisionError};
 use cache::Cache;
 use client::Client;
 
@@ -84,10 +85,10 @@ fn check(revision: &str) -> Result<(), Error> {
         || revision.contains("..")
         || revision.chars().any(|c| c.is_control() || c.is_whitespace() || "*?[\\".contains(c));
     if invalid {
-        return Err(Error::RevisionInvalid { revision: printable });
+        return Err(Error::from(RevisionError::Invalid { revision: printable }));
     }
     if revision.contains(['~', '^', ':', '{']) {
-        return Err(Error::RevisionOfUrl { revision: printable });
+        return Err(Error::from(RevisionError::OfUrl { revision: printable }));
     }
     Ok(())
 }
@@ -115,7 +116,7 @@ fn full_id(client: &Client<'_>, repository: &Repository, revision: &str) -> Resu
     }
     match by_id(client, id) {
         Ok(()) => Ok(id),
-        Err(Error::Fetch { .. }) => from_history(client, repository, revision),
+        Err(Error::Fetch(FetchError::Failed { .. })) => from_history(client, repository, revision),
         Err(error) => Err(error),
     }
 }
@@ -142,10 +143,10 @@ fn from_history(
     let all = ["heads", "tags"].map(|kind| format!("+refs/{kind}/*:refs/remote/{kind}/*"));
     client.fetch(&[WHOLE_HISTORY, "--prune"], &all)?;
     let object = repository.revparse_single(revision).map_err(|error| match error.code() {
-        ErrorCode::Ambiguous => Error::RevisionAmbiguous {
+        ErrorCode::Ambiguous => Error::from(RevisionError::Ambiguous {
             revision: revision.to_owned(),
             repository: client.remote.shown.clone(),
-        },
+        }),
         _ => not_found(client.remote, revision),
     })?;
     Ok(object.id())
@@ -157,5 +158,5 @@ fn is_id(revision: &str, digits: RangeInclusive<usize>) -> bool {
 
 fn not_found(remote: &Remote, revision: &str) -> Error {
     let revision = revision::printable(revision);
-    Error::RevisionNotFound { revision, repository: remote.shown.clone() }
+    Error::from(RevisionError::NotFound { revision, repository: remote.shown.clone() })
 }

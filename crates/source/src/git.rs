@@ -24,6 +24,7 @@ use super::revision;
 use super::shown;
 use super::worktree;
 use super::{Commit, Environment, Error, GitRequest, Instead, Kustomize, Origin, Read};
+use crate::error::RevisionError;
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +60,7 @@ pub(super) fn read(
                 None => request.revision(),
                 Some(Instead::Tip(name)) => name,
                 Some(Instead::MergeBase(_)) => {
-                    return Err(Error::MergeBaseOfUrl { url: remote.shown });
+                    return Err(Error::from(RevisionError::MergeBaseOfUrl { url: remote.shown }));
                 }
             };
             let Fetched { repository, commit, lock } =

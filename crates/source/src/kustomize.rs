@@ -32,6 +32,7 @@ use super::objects::Objects;
 use super::tree::{Item, Tree};
 use super::unrendered::KUSTOMIZATION_NAMES;
 use super::{Error, FILE_LIMIT, Kustomize, shown};
+use crate::error::KustomizeError;
 use fields::Want;
 
 /// Limit of the files that are written.
@@ -67,8 +68,9 @@ pub(super) fn render(
     path: &Path,
     settings: &Kustomize,
 ) -> Result<Rendered, Error> {
-    let folder =
-        path.to_str().ok_or_else(|| Error::NotAKustomization { path: shown::path(path) })?;
+    let folder = path.to_str().ok_or_else(|| {
+        Error::from(KustomizeError::NotAKustomization { path: shown::path(path) })
+    })?;
     let mut collected = Collected::default();
     let collector = Collector { objects, settings };
     collector.folder(folder, &mut collected)?;
@@ -109,7 +111,7 @@ pub(super) fn only(rendered: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Vec<u8> {
 }
 
 fn not_written(source: std::io::Error) -> Error {
-    Error::KustomizeStart { program: "kustomize".to_owned(), source }
+    Error::from(KustomizeError::Start { program: "kustomize".to_owned(), source })
 }
 
 struct Collector<'a> {
@@ -124,7 +126,7 @@ impl Collector<'_> {
             return Ok(*weight);
         }
         let (path, mut value) = self.kustomization(folder)?;
-        let refuse = |problem| Error::Kustomization { path: shown(&path), problem };
+        let refuse = |problem| Error::from(KustomizeError::Problem { path: shown(&path), problem });
         if !collected.open.insert(folder.to_owned()) {
             return Err(refuse(Problem::Cycle { folder: shown::name(folder.as_bytes()) }));
         }
@@ -183,20 +185,25 @@ impl Collector<'_> {
                     found = Some((path, bytes));
                 }
                 Some(Item::File(_)) => {
-                    return Err(Error::NotAKustomization { path: shown(folder) });
+                    return Err(Error::from(KustomizeError::NotAKustomization {
+                        path: shown(folder),
+                    }));
                 }
                 Some(Item::Symlink) => return Err(Error::PathIsSymlink { path: shown(&path) }),
                 Some(Item::Folder(_) | Item::Submodule | Item::Special) | None => {}
             }
         }
-        let (path, bytes) =
-            found.ok_or_else(|| Error::NotAKustomization { path: shown(folder) })?;
+        let (path, bytes) = found.ok_or_else(|| {
+            Error::from(KustomizeError::NotAKustomization { path: shown(folder) })
+        })?;
         if bytes.len() > FILE_LIMIT {
             return Err(Error::TooLarge { path: shown(&path), limit: FILE_LIMIT });
         }
-        let value = (self.settings.parse)(&bytes).map_err(|message| Error::Kustomization {
-            path: shown(&path),
-            problem: Problem::Syntax(message),
+        let value = (self.settings.parse)(&bytes).map_err(|message| {
+            Error::from(KustomizeError::Problem {
+                path: shown(&path),
+                problem: Problem::Syntax(message),
+            })
         })?;
         Ok((path, value))
     }

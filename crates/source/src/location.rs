@@ -12,6 +12,7 @@ use http::Uri;
 use percent_encoding::percent_decode_str;
 
 use super::{Error, redact, shown};
+use crate::error::FetchError;
 
 /// The location of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +87,7 @@ fn with_scheme(url: &str, scheme: &str) -> Result<Location, Error> {
     let uri: Uri = url.parse().map_err(|_| bad(url, "it is malformed"))?;
     let host = uri.host().unwrap_or_default();
     if protocol == Protocol::LoopbackHttp && !is_loopback(host) {
-        return Err(Error::PlainHttp { url: printable(url) });
+        return Err(Error::from(FetchError::PlainHttp { url: printable(url) }));
     }
     remote(url, host, uri.path().trim_start_matches('/'), protocol)
 }
@@ -146,11 +147,14 @@ pub(super) fn printable(url: &str) -> String {
 }
 
 fn bad(url: &str, reason: &'static str) -> Error {
-    Error::BadUrl { url: printable(url), reason }
+    Error::from(FetchError::BadUrl { url: printable(url), reason })
 }
 
 fn unsupported(url: &str, scheme: &str) -> Error {
-    Error::UnsupportedScheme { url: printable(url), scheme: shown::name(scheme.as_bytes()) }
+    Error::from(FetchError::UnsupportedScheme {
+        url: printable(url),
+        scheme: shown::name(scheme.as_bytes()),
+    })
 }
 
 #[cfg(test)]

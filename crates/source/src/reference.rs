@@ -10,6 +10,7 @@ use std::str::FromStr;
 use git2::{Commit, ErrorCode, Oid, Reference, Repository};
 
 use super::{Error, revision};
+use crate::error::RevisionError;
 
 /// The full name of a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,10 +52,10 @@ pub(super) fn require(
     let found = repository.find_reference(reference.as_str());
     let tip =
         found.and_then(|found| found.peel_to_commit()).map_err(|source| match source.code() {
-            ErrorCode::NotFound => Error::ReferenceNotFound {
+            ErrorCode::NotFound => Error::from(RevisionError::ReferenceNotFound {
                 reference: reference.to_string(),
                 repository: name.to_owned(),
-            },
+            }),
             _ => revision::lookup_failed(reference.as_str(), name, source),
         })?;
     in_history(repository, commit.id(), tip.id(), reference, name)
@@ -74,12 +75,12 @@ pub(super) fn in_history(
     if found {
         return Ok(());
     }
-    Err(Error::NotInHistory {
+    Err(Error::from(RevisionError::NotInHistory {
         commit: commit.to_string(),
         reference: reference.to_string(),
         repository: name.to_owned(),
         shallow: repository.is_shallow(),
-    })
+    }))
 }
 
 #[cfg(test)]
@@ -153,6 +154,9 @@ mod tests {
         let reference = "refs/remotes/origin/main";
         assert_eq!(names(&read(&fixture, "shallow", &new, reference).unwrap()).len(), 2);
         let error = read(&fixture, "shallow", &old, reference).unwrap_err();
-        assert!(matches!(error, Error::NotInHistory { shallow: true, .. }), "{error}");
+        assert!(
+            matches!(error, Error::Revision(RevisionError::NotInHistory { shallow: true, .. })),
+            "{error}"
+        );
     }
 }

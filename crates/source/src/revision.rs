@@ -3,6 +3,7 @@
 use git2::{Commit, ErrorCode, ObjectType, Repository};
 
 use super::{Error, shown};
+use crate::error::RevisionError;
 
 /// The commit of `revision`; `name` is the repository, for messages. Annotated tags are peeled to
 /// their commit.
@@ -12,7 +13,7 @@ pub(super) fn resolve<'r>(
     name: &str,
 ) -> Result<Commit<'r>, Error> {
     if revision.is_empty() {
-        return Err(Error::RevisionInvalid { revision: String::new() });
+        return Err(Error::from(RevisionError::Invalid { revision: String::new() }));
     }
     let object = repository
         .revparse_single(revision)
@@ -67,11 +68,11 @@ pub(super) fn merge_base<'r>(
     let (revision, name) = names;
     let base = resolve_branch(repository, other, name)?;
     let id = repository.merge_base(one.id(), base.id()).map_err(|source| match source.code() {
-        ErrorCode::NotFound => Error::NoMergeBase {
+        ErrorCode::NotFound => Error::from(RevisionError::NoMergeBase {
             one: printable(revision),
             other: printable(other),
             repository: name.to_owned(),
-        },
+        }),
         _ => lookup_failed(other, name, source),
     })?;
     repository.find_commit(id).map_err(|source| lookup_failed(other, name, source))
@@ -86,19 +87,23 @@ fn not_resolved(repository: &Repository, revision: &str, name: &str, source: git
     let (printable, name) = (printable(revision), name.to_owned());
     let unborn = || repository.head().is_err_and(|e| e.code() == ErrorCode::UnbornBranch);
     match source.code() {
-        ErrorCode::Ambiguous => Error::RevisionAmbiguous { revision: printable, repository: name },
-        ErrorCode::InvalidSpec => Error::RevisionInvalid { revision: printable },
+        ErrorCode::Ambiguous => {
+            Error::from(RevisionError::Ambiguous { revision: printable, repository: name })
+        }
+        ErrorCode::InvalidSpec => Error::from(RevisionError::Invalid { revision: printable }),
         ErrorCode::UnbornBranch => unborn_head(repository, name),
         ErrorCode::NotFound if revision.contains("..") => {
-            Error::RevisionInvalid { revision: printable }
+            Error::from(RevisionError::Invalid { revision: printable })
         }
         ErrorCode::NotFound if revision.starts_with("HEAD") && unborn() => {
             unborn_head(repository, name)
         }
         ErrorCode::NotFound if repository.is_shallow() => {
-            Error::RevisionBeyondShallow { revision: printable, repository: name }
+            Error::from(RevisionError::BeyondShallow { revision: printable, repository: name })
         }
-        ErrorCode::NotFound => Error::RevisionNotFound { revision: printable, repository: name },
+        ErrorCode::NotFound => {
+            Error::from(RevisionError::NotFound { revision: printable, repository: name })
+        }
         _ => lookup_failed(revision, &name, source),
     }
 }
@@ -114,12 +119,12 @@ fn unborn_head(repository: &Repository, name: String) -> Error {
 }
 
 fn not_a_commit(revision: &str, kind: &'static str) -> Error {
-    Error::NotACommit { revision: printable(revision), kind }
+    Error::from(RevisionError::NotACommit { revision: printable(revision), kind })
 }
 
 pub(super) fn lookup_failed(revision: &str, name: &str, source: git2::Error) -> Error {
     let (revision, repository) = (printable(revision), name.to_owned());
-    Error::RevisionLookup { revision, repository, source: source.into() }
+    Error::from(RevisionError::Lookup { revision, repository, source: source.into() })
 }
 
 #[cfg(test)]

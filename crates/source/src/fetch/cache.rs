@@ -15,6 +15,7 @@ use std::time::Duration;
 use git2::{Repository, RepositoryInitOptions};
 use sha2::{Digest, Sha256};
 
+use crate::error::FetchError;
 use crate::location::Remote;
 use crate::{Environment, Error, shown};
 
@@ -35,7 +36,7 @@ impl Cache {
         remote: &Remote,
         environment: &Environment<'_>,
     ) -> Result<(Self, File), Error> {
-        let all = environment.cache_dir.as_ref().ok_or(Error::NoCache)?;
+        let all = environment.cache_dir.as_ref().ok_or(Error::from(FetchError::NoCache))?;
         let all = all.join("ds-plan").join("repositories");
         create_private(&all).map_err(|source| failed(&all, source))?;
         let name = digest(&remote.shown);
@@ -48,7 +49,7 @@ impl Cache {
                 Ok(()) => break,
                 Err(TryLockError::Error(source)) => return Err(failed(&lock, source)),
                 Err(TryLockError::WouldBlock) if waited > environment.git.timeout * 2 => {
-                    return Err(Error::CacheBusy { url: remote.shown.clone() });
+                    return Err(Error::from(FetchError::CacheBusy { url: remote.shown.clone() }));
                 }
                 Err(TryLockError::WouldBlock) => {
                     thread::sleep(LOCK_POLL);
@@ -70,9 +71,11 @@ impl Cache {
         let mut options = RepositoryInitOptions::new();
         // No template: it could bring hooks.
         options.bare(true).external_template(false).mkpath(true);
-        Repository::init_opts(&self.folder, &options).map_err(|source| Error::CachedRepository {
-            path: shown::path(&self.folder),
-            source: source.into(),
+        Repository::init_opts(&self.folder, &options).map_err(|source| {
+            Error::from(FetchError::CachedRepository {
+                path: shown::path(&self.folder),
+                source: source.into(),
+            })
         })
     }
 
@@ -133,5 +136,5 @@ fn digest(text: &str) -> String {
 }
 
 fn failed(path: &Path, source: io::Error) -> Error {
-    Error::Cache { path: shown::path(path), source }
+    Error::from(FetchError::Cache { path: shown::path(path), source })
 }

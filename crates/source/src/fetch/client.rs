@@ -10,6 +10,7 @@ use git2::Oid;
 
 use super::cache::Cache;
 use super::login::{self, Login};
+use crate::error::FetchError;
 use crate::location::{Protocol, Remote};
 use crate::{Error, Git, child, redact, shown};
 
@@ -84,9 +85,11 @@ impl Client<'_> {
             advertised.iter().find(|(_, reference)| *reference == full)
         });
         let Some((id, _)) = found else { return Ok(None) };
-        Oid::from_str(id).map(Some).map_err(|_| Error::Fetch {
-            url: self.remote.shown.clone(),
-            output: "its object format is not SHA-1".to_owned(),
+        Oid::from_str(id).map(Some).map_err(|_| {
+            Error::from(FetchError::Failed {
+                url: self.remote.shown.clone(),
+                output: "its object format is not SHA-1".to_owned(),
+            })
         })
     }
 
@@ -145,7 +148,9 @@ impl Client<'_> {
     fn wait(&self, started: Child) -> Result<ExitStatus, Error> {
         let after = self.git.timeout;
         let ended = child::wait(started, after).map_err(|source| self.not_started(source))?;
-        ended.ok_or_else(|| Error::FetchTimeout { url: self.remote.shown.clone(), after })
+        ended.ok_or_else(|| {
+            Error::from(FetchError::Timeout { url: self.remote.shown.clone(), after })
+        })
     }
 
     fn succeeded(&self, outcome: &GitOutput) -> Result<(), Error> {
@@ -158,22 +163,22 @@ impl Client<'_> {
             lines => lines,
         };
         if is_denied(&outcome.stderr) {
-            Err(Error::FetchDenied { url, output })
+            Err(Error::from(FetchError::Denied { url, output }))
         } else {
-            Err(Error::Fetch { url, output })
+            Err(Error::from(FetchError::Failed { url, output }))
         }
     }
 
     fn not_started(&self, source: io::Error) -> Error {
         let program = shown::path(self.git.program.as_ref());
         match source.kind() {
-            io::ErrorKind::NotFound => Error::GitMissing { program },
-            _ => Error::GitStart { program, source },
+            io::ErrorKind::NotFound => Error::from(FetchError::GitMissing { program }),
+            _ => Error::from(FetchError::GitStart { program, source }),
         }
     }
 
     fn no_files(&self, source: io::Error) -> Error {
-        Error::Cache { path: shown::path(&self.cache.folder), source }
+        Error::from(FetchError::Cache { path: shown::path(&self.cache.folder), source })
     }
 }
 

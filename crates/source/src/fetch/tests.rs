@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::http_backend::{Mode, Server};
+use crate::FetchError;
 use crate::fixture::{Fixture, names, revision};
 use crate::{Environment, Error, Git, GitRequest, Read, Request, read};
 
@@ -215,7 +216,7 @@ fn credentials_are_the_users_own_and_stay_secret() {
     let denied = |url: &str| {
         let error = world.from(url, "main").unwrap_err();
         let message = error.to_string();
-        assert!(matches!(error, Error::FetchDenied { .. }), "{message}");
+        assert!(matches!(error, Error::Fetch(FetchError::Denied { .. })), "{message}");
         assert!(!message.contains("wr0ng") && !message.contains("s3cret"), "{message}");
         message.replace(&world.url(), "URL")
     };
@@ -268,7 +269,7 @@ fn server_messages_are_escaped() {
         body.len()
     )));
     let error = world.at("main").unwrap_err();
-    assert!(matches!(error, Error::FetchDenied { .. }), "{error}");
+    assert!(matches!(error, Error::Fetch(FetchError::Denied { .. })), "{error}");
     let message = error.to_string();
     assert!(message.contains("go away") && !message.contains('\x1b'), "{message:?}");
 }
@@ -326,7 +327,7 @@ fn an_interrupted_fetch_leaves_a_usable_copy() {
     // Killed in the middle, at its second request.
     world.fixture.timeout = Duration::from_secs(1);
     world.server.set(Mode::Silent("POST"));
-    assert!(matches!(world.at("main"), Err(Error::FetchTimeout { .. })));
+    assert!(matches!(world.at("main"), Err(Error::Fetch(FetchError::Timeout { .. }))));
     world.fixture.timeout = Duration::from_mins(1);
     world.server.set(Mode::Serve);
     // Leftovers of a killed git.

@@ -7,6 +7,7 @@ use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use crate::error::KustomizeError;
 use crate::{Error, Kustomize, child, shown};
 use host::search_path;
 
@@ -37,7 +38,8 @@ pub(super) fn render(
     name: &str,
 ) -> Result<Vec<u8>, Error> {
     let Renderer { program, arguments } = find(settings)?;
-    let failed = |source| Error::KustomizeStart { program: shown::path(&program), source };
+    let failed =
+        |source| Error::from(KustomizeError::Start { program: shown::path(&program), source });
     let home = sandbox.join("home");
     fs::create_dir(&home).map_err(failed)?;
     let output = || tempfile::tempfile_in(sandbox);
@@ -59,20 +61,23 @@ pub(super) fn render(
     let started = command.spawn().map_err(failed)?;
     let Some(status) = child::wait(started, settings.timeout).map_err(failed)? else {
         let after = settings.timeout;
-        return Err(Error::KustomizeTimeout { folder: name.to_owned(), after });
+        return Err(Error::from(KustomizeError::Timeout { folder: name.to_owned(), after }));
     };
     let rendered = read_back(&mut stdout).map_err(failed)?;
     if status.success() {
         return Ok(rendered);
     }
     if rendered.len() >= OUTPUT_LIMIT {
-        return Err(Error::KustomizeOutput { folder: name.to_owned(), limit: OUTPUT_LIMIT });
+        return Err(Error::from(KustomizeError::Output {
+            folder: name.to_owned(),
+            limit: OUTPUT_LIMIT,
+        }));
     }
     let message = String::from_utf8_lossy(&read_back(&mut stderr).map_err(failed)?).into_owned();
-    Err(Error::KustomizeFailed {
+    Err(Error::from(KustomizeError::Failed {
         folder: name.to_owned(),
         output: quoted(&message, sandbox, status),
-    })
+    }))
 }
 
 /// `kustomize` if it is installed, otherwise `kubectl`, which has it built in.
@@ -83,7 +88,7 @@ fn find(settings: &Kustomize) -> Result<Renderer, Error> {
         let program = search_path::find(path, name)?;
         Some(Renderer { program, arguments })
     });
-    found.ok_or(Error::KustomizeMissing)
+    found.ok_or(Error::from(KustomizeError::Missing))
 }
 
 fn read_back(file: &mut File) -> io::Result<Vec<u8>> {

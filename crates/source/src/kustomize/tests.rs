@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use crate::KustomizeError;
 use crate::fixture::{Fixture, WANTED};
 use crate::{Error, GitRequest, Read, Request};
 
@@ -28,7 +29,7 @@ fn render_in(fixture: &Fixture, folder: &str) -> Result<Read, Error> {
 /// The error of rendering `app`, before a program is searched for.
 fn refused(files: &[(&str, &str)]) -> String {
     match render_in(&commit(files), "app").unwrap_err() {
-        Error::KustomizeMissing => "nothing".to_owned(),
+        Error::Kustomize(KustomizeError::Missing) => "nothing".to_owned(),
         error => error.to_string(),
     }
 }
@@ -432,7 +433,7 @@ proptest! {
         folder in "([abc]{1,2}(/[abc]{1,2}){0,3})?",
         given in prop_oneof!["[ab./ @-]{0,16}", "((\\.\\./){0,4}|/|~)[ab./:?%]{0,8}", any::<String>()],
     ) {
-        let refuse = |problem| Error::Kustomization { path: "x".to_owned(), problem };
+        let refuse = |problem| Error::from(KustomizeError::Problem { path: "x".to_owned(), problem });
         let Ok((relative, target)) = super::resolve(&folder, &given, "resources", &refuse) else {
             return Ok(());
         };
