@@ -81,8 +81,9 @@ fn the_shown_rehearsal_rolls_the_fleet_out_and_plans_again() {
         .iter()
         .flat_map(|(_, page)| page.split("<!-- run by it::rehearsal -->\n```console\n").skip(1));
     let lines: Vec<&str> = shown.map(|block| block.lines().next().unwrap()).collect();
-    let line = "cargo run --release --bin ds-apply -- --rehearse --path examples/fleet/manifests \
-                --snapshot examples/fleet/cluster.json --keep-going";
+    // Both programs: `cargo run --bin ds-apply` would build the launcher alone.
+    let line = "cargo build --release --bins && target/release/ds-apply --rehearse --path \
+                examples/fleet/manifests --snapshot examples/fleet/cluster.json --keep-going";
     assert_eq!(lines, [line, line], "in README.md and in the guide");
     let run = rehearse(&Sandbox::new(), "--keep-going");
     assert_eq!(run.code, Some(0), "{run}");
