@@ -74,12 +74,14 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
     if let Some(file) = &args.metrics {
         save(&measured, file, shell)?;
     }
-    let html = HtmlOptions { nodes: &nodes, verbose: args.verbosity.verbose };
+    let verbose = args.verbosity.verbose;
     if let Some(file) = &args.report {
-        let written = atomic_write::write(file, &render::drift_html(&drift, &html)?);
+        let written = atomic_write::write(
+            file,
+            &render::drift_html(&drift, &HtmlOptions { nodes: &nodes, verbose })?,
+        );
         written.map_err(|source| Error::Save { file: file.clone(), source })?;
     }
-    let verbose = args.verbosity.verbose;
     let options = Options { format: args.output, verbose, markdown: &markdown, nodes: &nodes };
     output::print(drift, &options, shell)?;
     Ok(exit)

@@ -124,7 +124,7 @@ impl Verbs<'_> {
     }
 
     /// Updates `managedFields` after a write that is not an apply. Only DaemonSets have them here:
-    /// the module `merge` has their schema.
+    /// the crate `ssa` has their schema.
     fn record(
         &self,
         kind: Kind,

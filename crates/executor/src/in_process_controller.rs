@@ -87,9 +87,9 @@ pub(super) struct InProcessController {
 impl InProcessController {
     /// Starts the controller; it acts once actions are allowed.
     pub(super) fn begin(key: DaemonSetKey, lock: &Arc<Lock>, observer: Observer) -> Self {
-        let (tell, create_failures) = mpsc::unbounded_channel();
+        let (failures_sender, create_failures) = mpsc::unbounded_channel();
         let (commands, command) = watch::channel(Command::default());
-        let sender = SyncSender::new(key.clone(), lock.writer(), tell);
+        let sender = SyncSender::new(key.clone(), lock.writer(), failures_sender);
         let mut work = JoinSet::new();
         work.spawn(Work { key, lock: Arc::clone(lock), observer, sender, command }.run());
         Self { work, commands, create_failures }

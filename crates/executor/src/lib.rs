@@ -63,10 +63,13 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Takes steps until the rollout has ended; returns the ending and its time. `tell` receives
-    /// each report with its time. Times are by the server's clock. Rejections by the server are in
+    /// Takes steps until the rollout has ended; returns the ending and its time. `on_report`
+    /// receives each report with its time. Times are by the server's clock. Rejections by the server are in
     /// the ending.
-    pub async fn to_its_end(mut self, tell: impl FnMut(&Report, Timestamp)) -> (Ending, Timestamp) {
+    pub async fn to_its_end(
+        mut self,
+        on_report: impl FnMut(&Report, Timestamp),
+    ) -> (Ending, Timestamp) {
         let mut controller = match self.managed_by {
             ManagedBy::DaemonSetController => None,
             ManagedBy::DsApply => Some(InProcessController::begin(
@@ -75,7 +78,7 @@ impl Run<'_> {
                 self.observer.clone(),
             )),
         };
-        let (ending, allowed_actions, now) = self.steps(controller.as_mut(), tell).await;
+        let (ending, allowed_actions, now) = self.steps(controller.as_mut(), on_report).await;
         // Without a write, everything stays as it is.
         let resumes =
             ending.outcome != Outcome::LockLost && allowed_actions != AllowedActions::None;
@@ -93,7 +96,7 @@ impl Run<'_> {
     async fn steps(
         &mut self,
         mut controller: Option<&mut InProcessController>,
-        mut tell: impl FnMut(&Report, Timestamp),
+        mut on_report: impl FnMut(&Report, Timestamp),
     ) -> (Ending, AllowedActions, Timestamp) {
         let mut sender = RequestSender::new(self.key.clone(), Arc::clone(&self.lock));
         let provenance = self.task.provenance.clone();
@@ -113,7 +116,7 @@ impl Run<'_> {
             let mut wake = None;
             for effect in effects {
                 match effect {
-                    Effect::Report(report) => tell(&report, now),
+                    Effect::Report(report) => on_report(&report, now),
                     Effect::WakeAt(at) => wake = Some(at),
                     Effect::Finish(ending) => return (*ending, state.allowed_actions(), now),
                     Effect::Write(write) => self.write(&mut sender, *write, now),

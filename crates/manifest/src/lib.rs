@@ -3,7 +3,7 @@
 //! Parses a file's bytes as kubectl does, and converts the object as the API server would
 //! (upstream: `SetObjectDefaults_DaemonSet`, decoding and encoding). Collects every error of every
 //! file, each with its place. Not here: reading the bytes (`source`), and the effect of a change on
-//! the cluster (`plan`).
+//! the cluster (`planner`).
 
 mod daemon_set;
 mod decode;

@@ -10,7 +10,7 @@ pub const SOURCE_ID_ANNOTATION: &str = "ds-plan.dev/source-id";
 pub const SOURCE_PATHS_ANNOTATION: &str = "ds-plan.dev/source-paths";
 
 /// The annotation of a DaemonSet whose rollout is paused or aborted; its value is a
-/// [`PausedRollout`] as JSON.
+/// [`PausedRollout`](crate::plan::PausedRollout) as JSON.
 pub const ROLLOUT_ANNOTATION: &str = "ds-plan.dev/rollout";
 
 /// The digest of the plan that a DaemonSet was applied by; its revisions inherit the annotation.

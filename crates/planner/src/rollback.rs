@@ -197,8 +197,6 @@ pub fn unfinished(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use daemonset::controller::test_cluster::{Cluster, labels};
 
@@ -290,7 +288,6 @@ mod tests {
         let mut other = live.spec.template.raw().clone();
         other["spec"]["hostNetwork"] = true.into();
         desired.spec.template = serde_json::from_value(other).unwrap();
-        desired.raw = Arc::default();
         let error = check_exact(&plan, &desired).unwrap_err();
         assert!(matches!(error, RollbackError::FieldsStay { .. }), "{error}");
     }

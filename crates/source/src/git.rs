@@ -1,8 +1,8 @@
 //! Manifests of one commit, read from git's objects: no checkout, hooks, filters or attributes.
 //!
 //! A path is looked up name by name in the commit's trees, so it cannot leave them, and a symbolic
-//! link or a submodule on the way is an error. Not here: the choice of a folder's files (`file_collector`),
-//! resolving revision expressions (`revision`), fetching a URL (`fetch`).
+//! link or a submodule on the way is an error. Not here: the choice of a folder's
+//! files (`file_collector`), resolving revision expressions (`revision`), fetching a URL (`fetch`).
 //!
 //! `git2` reads the objects, built without its network features, so that it needs only a C
 //! compiler. URLs are fetched by the user's own `git`, with the user's credentials and proxies,

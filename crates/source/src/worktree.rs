@@ -39,13 +39,13 @@ pub(super) fn difference(
         Worktree::At(_) => {}
     }
     let (git_dir, paths) = (repository.path().to_path_buf(), paths.to_vec());
-    let (tell, reported) = mpsc::channel();
+    let (sender, reported) = mpsc::channel();
     // A thread that waits for a pipe cannot be stopped; it ends with the process.
     thread::spawn(move || {
         let compared = Repository::open(git_dir);
         let compared = compared.and_then(|repository| differing(&repository, top, &paths));
         // The receiver is gone after the timeout.
-        let _ = tell.send(compared);
+        let _ = sender.send(compared);
     });
     match reported.recv_timeout(LIMIT) {
         Ok(Ok(files)) if files.is_empty() => None,

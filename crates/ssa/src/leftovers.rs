@@ -1,7 +1,7 @@
 //! Fields that stay in the merged object although they are not in the manifest.
 //!
 //! They belong to other managers, or to none: values that the server once defaulted and no longer
-//! would. Covered are labels, annotations and the spec. Not here: which of them matter (`plan`).
+//! would. Covered are labels, annotations and the spec. Not here: which of them matter (`planner`).
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! `ds-apply` on an embedded cluster of the caller: many runs of several users on one cluster,
 //! without a process for each of them.
 //!
-//! Below this, the code is that of a real run. Not here: the cluster (`simulator`).
+//! Below this, the code is that of a real run. Not here: the cluster (`embedded`).
 
 use std::collections::BTreeMap;
 use std::path::Path;

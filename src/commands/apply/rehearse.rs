@@ -1,7 +1,7 @@
 //! `ds-apply --rehearse`: the same run on an embedded copy of the cluster, on virtual time.
 //!
 //! Below this, the code is that of a real rollout; only the client and the clock differ. Not here:
-//! the embedded cluster (`simulator`).
+//! the embedded cluster (`embedded`).
 
 mod usage;
 

@@ -1,7 +1,7 @@
 //! Start times of pods, from creation to Ready, as observed on the pods of a cluster.
 //!
 //! Times are by image without its tag, because a rollout's new tag rarely runs already. Forecasts
-//! (`plan`) and rehearsals (`simulator`) use them.
+//! (`planner`) and rehearsals (`embedded`) use them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `Faults`: the faults of a rehearsal, with their times.
 //!
 //! A document of ds-plan, read by the embedded cluster and never sent anywhere. Times count from
-//! the beginning of the rehearsal. The effects of faults are in `simulator`.
+//! the beginning of the rehearsal. The effects of faults are in `embedded`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

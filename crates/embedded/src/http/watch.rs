@@ -143,7 +143,7 @@ impl Watching {
         match store.events_after(self.kind, self.version) {
             Ok(events) => {
                 for event in events {
-                    self.tell(event, &mut text);
+                    self.write_event(event, &mut text);
                 }
                 self.version = self.version.max(store.version());
             }
@@ -158,7 +158,7 @@ impl Watching {
 
     /// Converts an event for this watch's selection (upstream: `convertToWatchEvent`): an object
     /// that enters the selection is added, and one that leaves it is deleted.
-    fn tell(&self, event: &Event, text: &mut String) {
+    fn write_event(&self, event: &Event, text: &mut String) {
         let Event { change, object, previous } = event;
         let is_here = |object: &Object| {
             self.namespace.as_ref().is_none_or(|namespace| object.key().namespace() == namespace)

@@ -1,4 +1,4 @@
-//! Server-side apply (upstream: `applyPatcher`, the field managers). The module `merge` merges
+//! Server-side apply (upstream: `applyPatcher`, the field managers). The crate `ssa` merges
 //! objects; it supports DaemonSets only.
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //!
 //! Where another manager owns a field that the manifest sets to another value, forced conflicts are
 //! assumed: all fields of that manager become owned by `ds-apply`, and those that are not in the
-//! manifest are removed. Not here: the merge itself (`merge`), the effect on pods.
+//! manifest are removed. Not here: the merge itself (`ssa`), the effect on pods.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

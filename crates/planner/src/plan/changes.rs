@@ -1,7 +1,7 @@
 //! Compares two objects, both with defaults: paths with list elements named by their merge key, and
 //! values with sensitive ones masked.
 //!
-//! Not here: the result of server-side apply (`merge`).
+//! Not here: the result of server-side apply (`ssa`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -66,9 +66,10 @@ pub(super) fn plan<'a>(
     let daemon_set_view =
         DaemonSetView::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&daemon_set_view.view());
-    let pace = desired.policy.as_ref().map(|policy| policy.spec.clone()).unwrap_or_default();
+    let default = PolicySpec::default();
+    let pace = desired.policy.as_ref().map_or(&default, |policy| &policy.spec);
     let Rollout { nodes, waves, holders, idle } =
-        rollout(&daemon_set_view, strategy, &pace, untouched(change, live), detail.into());
+        rollout(&daemon_set_view, strategy, pace, untouched(change, live), detail.into());
     let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
     let plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),

@@ -42,8 +42,7 @@ pub struct DriftInput<'a> {
 /// Finds the deviations of every DaemonSet of the source.
 pub fn drift(input: DriftInput<'_>) -> Drift {
     let DriftInput { snapshot, desired, source, mut warnings, show_values } = input;
-    warnings.extend(warnings::about_server(&snapshot.cluster));
-    warnings.extend(warnings::unreadable::warnings(snapshot));
+    warnings.extend(warnings::of_cluster(snapshot));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let desired = masked.as_deref().unwrap_or(desired);
     let fleet = Fleet::new(&snapshot.nodes);

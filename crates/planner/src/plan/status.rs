@@ -93,8 +93,7 @@ pub struct NodeObstacles {
 pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> StatusReport {
     let templates = snapshot.daemon_sets.iter().map(|live| &live.spec.template.placement);
     let fleet = Fleet::seen_by(&snapshot.nodes, templates);
-    let mut notes = Vec::from_iter(warnings::about_server(&snapshot.cluster));
-    notes.extend(warnings::unreadable::warnings(snapshot));
+    let mut notes = warnings::of_cluster(snapshot);
     let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
     let daemon_sets = live
         .map(|live| {

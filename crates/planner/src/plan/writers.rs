@@ -1,6 +1,6 @@
 //! The field managers of a field, from `metadata.managedFields`.
 //!
-//! Not here: what ownership means for an apply (`merge`).
+//! Not here: what ownership means for an apply (`ssa`).
 
 use std::collections::BTreeSet;
 

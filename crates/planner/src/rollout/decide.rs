@@ -3,7 +3,7 @@
 //! This module has the reasons to stop that apply to every goal, and the end of a run. Each stage
 //! of a goal either finds its result in place and continues with the next stage, or requests an
 //! effect and waits. Not here: the goals (`forward`, `failure`, `roll`), the pods to delete
-//! (`waves`), the failures (`gate`).
+//! (`next_deletes`), the failures (`gate`).
 
 use std::sync::Arc;
 
@@ -200,7 +200,7 @@ impl<'w> Step<'_, 'w> {
         }
         let Some(live) = live else { return Err(Halt::End(Outcome::Interrupted)) };
         let view = self.look(live);
-        let verdict = self.ask_gates(&view);
+        let failed = self.ask_gates(&view);
         let waits = |node_view: &NodeView<'_>| {
             let name = &node_view.node.name;
             node_view.is_desired()
@@ -208,7 +208,7 @@ impl<'w> Step<'_, 'w> {
                 && self.state.pods.replacing.contains_key(name)
                 // A node that no longer waits: another client has changed the template.
                 && self.state.pods.waiting.contains_key(name)
-                && !verdict.contains_key(name)
+                && !failed.contains_key(name)
         };
         let waits = view.node_views.iter().any(waits);
         Err(if waits { Halt::Wait } else { Halt::End(Outcome::Interrupted) })

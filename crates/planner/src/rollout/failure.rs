@@ -152,7 +152,7 @@ impl<'w> Step<'_, 'w> {
         let is_to_come = |node_view: &&&NodeView<'_>| {
             !node_view.has_available_pod
                 && !failed.contains_key(&node_view.node.name)
-                && gate::may_yet_serve(node_view)
+                && gate::may_become_available(node_view)
         };
         let to_come = count(evicted.iter().filter(is_to_come));
         let (pods, allowed) = (serving + to_come, view.allowed);

@@ -19,11 +19,11 @@ use daemonset::model::{NodeName, Pod, PolicySpec};
 
 /// Whether a node without an available pod may have one soon: it is Ready, and its pod, if there is
 /// one, has no permanent failure.
-pub(super) fn may_yet_serve(node_view: &NodeView<'_>) -> bool {
+pub(super) fn may_become_available(node_view: &NodeView<'_>) -> bool {
     let may_come = match node_view.pod_state {
-        PodState::Updated(pod) | PodState::NotAvailable(pod) | PodState::Outdated(pod) => {
-            !has_failed_permanently(pod)
-        }
+        PodState::UpdatedAvailable(pod)
+        | PodState::UpdatedUnavailable(pod)
+        | PodState::Outdated(pod) => !has_failed_permanently(pod),
         PodState::Several { updated, outdated } => {
             [updated, outdated].into_iter().flatten().any(|pod| !has_failed_permanently(pod))
         }
@@ -49,7 +49,7 @@ pub(super) fn check(
     creates: &Creates,
     pace: &PolicySpec,
 ) -> GateReport {
-    let mut gate = Gate { view, pace, now: view.now, verdict: GateReport::default() };
+    let mut gate = Gate { view, pace, now: view.now, report: GateReport::default() };
     let mut waiting = BTreeMap::new();
     for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
         if node_view.node_budget != NodeBudget::Ready {
@@ -57,18 +57,19 @@ pub(super) fn check(
         }
         let (what, pod) = match node_view.pod_state {
             PodState::Outdated(_) | PodState::Several { updated: None, outdated: _ } => continue,
-            PodState::Updated(pod) => {
+            PodState::UpdatedAvailable(pod) => {
                 gate.restarts(node_view, pod);
                 pods.failing_since.remove(&pod.uid);
                 continue;
             }
-            PodState::NotAvailable(pod) | PodState::Several { updated: Some(pod), outdated: _ }
+            PodState::UpdatedUnavailable(pod)
+            | PodState::Several { updated: Some(pod), outdated: _ }
                 if view.is_available(pod) =>
             {
                 gate.restarts(node_view, pod);
                 continue;
             }
-            PodState::NotAvailable(pod)
+            PodState::UpdatedUnavailable(pod)
             | PodState::Several { updated: Some(pod), outdated: _ }
             | PodState::Ended(pod) => (Awaited::Pod, Some(pod)),
             PodState::Terminating(_) => (Awaited::Departure, None),
@@ -85,15 +86,15 @@ pub(super) fn check(
         gate.look_again(available_at);
     }
     pods.waiting = waiting;
-    let Gate { verdict, .. } = gate;
-    verdict
+    let Gate { report, .. } = gate;
+    report
 }
 
 struct Gate<'s, 'a> {
     view: &'s RolloutView<'a>,
     pace: &'s PolicySpec,
     now: Timestamp,
-    verdict: GateReport,
+    report: GateReport,
 }
 
 impl Gate<'_, '_> {
@@ -113,7 +114,8 @@ impl Gate<'_, '_> {
 
     fn judge(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &mut Pods) {
         match node_view.pod_state {
-            PodState::NotAvailable(pod) | PodState::Several { updated: Some(pod), outdated: _ } => {
+            PodState::UpdatedUnavailable(pod)
+            | PodState::Several { updated: Some(pod), outdated: _ } => {
                 self.permanent_failure(node_view, pod, pods);
                 self.restarts(node_view, pod);
                 self.too_late(node_view, pod, since);
@@ -121,7 +123,7 @@ impl Gate<'_, '_> {
             PodState::Ended(pod) => self.too_late(node_view, pod, since),
             PodState::Terminating(pod) => self.still_terminating(node_view, pod, since),
             PodState::Empty => self.no_pod(node_view, since, pods),
-            PodState::Updated(_)
+            PodState::UpdatedAvailable(_)
             | PodState::Outdated(_)
             | PodState::Several { updated: None, outdated: _ } => {}
         }
@@ -213,11 +215,11 @@ impl Gate<'_, '_> {
 
     /// Requests another check at this time.
     fn look_again(&mut self, at: Option<Timestamp>) {
-        self.verdict.next = self.verdict.next.into_iter().chain(at).min();
+        self.report.next = self.report.next.into_iter().chain(at).min();
     }
 
     /// Records a failure; the first one of a node stays.
     fn fail(&mut self, node_view: &NodeView<'_>, pod_failure: PodFailure) {
-        self.verdict.failed.entry(node_view.node.name.clone()).or_insert(pod_failure);
+        self.report.failed.entry(node_view.node.name.clone()).or_insert(pod_failure);
     }
 }

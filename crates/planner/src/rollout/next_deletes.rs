@@ -16,7 +16,7 @@
 //! pod within 60 s.
 //!
 //! Pods that became Ready recently wait until they are available, and pods that became NotReady
-//! recently until they are Ready retries. Not here: whether a new pod has failed (`gate`), and
+//! recently until they are Ready again. Not here: whether a new pod has failed (`gate`), and
 //! restoring the strategy.
 //!
 //! [`Ramp::window`]: daemonset::model::Ramp::window
@@ -146,11 +146,11 @@ impl<'s, 'a> Wave<'s, 'a> {
 
     /// Nodes whose outdated pod this run replaces, now or later.
     fn outdated_in_scope(&self) -> impl Iterator<Item = (&'s NodeView<'a>, &'a Pod)> {
-        let open = self.view.node_views.iter().filter(|node_view| self.is_in_scope(node_view));
-        open.filter_map(|node_view| match node_view.pod_state {
+        let in_scope = self.view.node_views.iter().filter(|node_view| self.is_in_scope(node_view));
+        in_scope.filter_map(|node_view| match node_view.pod_state {
             PodState::Outdated(pod) => Some((node_view, pod)),
-            PodState::Updated(_)
-            | PodState::NotAvailable(_)
+            PodState::UpdatedAvailable(_)
+            | PodState::UpdatedUnavailable(_)
             | PodState::Several { .. }
             | PodState::Terminating(_)
             | PodState::Ended(_)
@@ -166,16 +166,16 @@ impl<'s, 'a> Wave<'s, 'a> {
         wanted && node_view.node_budget == NodeBudget::Ready
     }
 
-    /// Whether a pod that this run has replaced was restarted and is not available retries: the
+    /// Whether a pod that this run has replaced was restarted and is not available again: the
     /// template may be the cause.
     fn restarted(&self) -> bool {
         let renewed = &self.state.pods.renewed;
         let in_flight = self.view.node_views.iter().filter(|node_view| node_view.is_in_flight());
         let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
-            PodState::NotAvailable(pod) => {
+            PodState::UpdatedUnavailable(pod) => {
                 pod.restarts > 0 && renewed.contains(&node_view.node.name)
             }
-            PodState::Updated(_)
+            PodState::UpdatedAvailable(_)
             | PodState::Outdated(_)
             | PodState::Several { .. }
             | PodState::Terminating(_)
@@ -234,7 +234,7 @@ impl<'s, 'a> Wave<'s, 'a> {
     /// Retries of deletes that failed without a clear answer, while the pod still exists. If the
     /// pod has become Ready since, the delete is retried only if the pod is available and the
     /// budget has room for all nodes that count as unavailable; otherwise it waits until the pod
-    /// counts as alive retries.
+    /// counts as alive again.
     fn retries(&self) -> impl Iterator<Item = Delete> {
         let terminating = self
             .view
@@ -280,16 +280,17 @@ impl<'s, 'a> Wave<'s, 'a> {
     /// The times at which outdated pods that are neither available nor free to delete become one of
     /// the two.
     fn unsettled(&self) -> Vec<Timestamp> {
-        let open = self
+        let in_scope = self
             .outdated_in_scope()
             .filter(|(_, pod)| !self.view.is_available(pod) && !self.is_free(pod));
-        open.map(|(_, pod)| match pod.readiness {
-            PodReadiness::NotReady { since } => since.unwrap_or(self.view.now) + LONG_NOT_READY,
-            PodReadiness::Ready { since: _ } => {
-                self.view.available_at(pod).unwrap_or(self.view.now)
-            }
-        })
-        .collect()
+        in_scope
+            .map(|(_, pod)| match pod.readiness {
+                PodReadiness::NotReady { since } => since.unwrap_or(self.view.now) + LONG_NOT_READY,
+                PodReadiness::Ready { since: _ } => {
+                    self.view.available_at(pod).unwrap_or(self.view.now)
+                }
+            })
+            .collect()
     }
 
     fn delete(&self, node_view: &NodeView<'_>, pod: &Pod, cost: Cost) -> Delete {
@@ -308,8 +309,8 @@ impl<'s, 'a> Wave<'s, 'a> {
 pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
     let lost = view.node_views.iter().filter(|node_view| {
         let pod = match node_view.pod_state {
-            PodState::NotAvailable(pod) | PodState::Outdated(pod) => pod,
-            PodState::Updated(_)
+            PodState::UpdatedUnavailable(pod) | PodState::Outdated(pod) => pod,
+            PodState::UpdatedAvailable(_)
             | PodState::Several { .. }
             | PodState::Terminating(_)
             | PodState::Ended(_)

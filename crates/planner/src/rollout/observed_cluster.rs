@@ -4,7 +4,7 @@ use daemonset::controller::node_placements::NodePlacements;
 use daemonset::model::{DaemonSet, DaemonSetKey, Node, Pod, Revision, Snapshot};
 
 /// The newest known state of one DaemonSet. It may be older than the last write, and even older
-/// than the cluster of the step before.
+/// than that of the step before.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedCluster<'a> {
     /// The live object.
@@ -22,7 +22,7 @@ pub struct ObservedCluster<'a> {
 }
 
 impl<'a> ObservedCluster<'a> {
-    /// The cluster of one DaemonSet in a snapshot.
+    /// What a snapshot has of one DaemonSet.
     pub fn of(snapshot: &'a Snapshot, key: &DaemonSetKey, is_current: bool) -> Self {
         Self {
             daemon_set: snapshot.daemon_set(key),
@@ -34,7 +34,7 @@ impl<'a> ObservedCluster<'a> {
         }
     }
 
-    /// The same cluster with cached node placements.
+    /// The same, with cached node placements.
     #[must_use]
     pub fn on(self, node_placements: Option<&'a NodePlacements>) -> Self {
         Self { node_placements, ..self }

@@ -99,9 +99,9 @@ impl Step<'_, '_> {
         self.note_recovered(view);
         self.note_arrived(view);
         let State { pods, creates, .. } = &mut *self.state;
-        let verdict = gate::check(view, pods, creates, &self.task.pace);
-        self.wake_at(verdict.next);
-        for (node, pod_failure) in &verdict.failed {
+        let report = gate::check(view, pods, creates, &self.task.pace);
+        self.wake_at(report.next);
+        for (node, pod_failure) in &report.failed {
             if self.state.shown.failed.insert(node.clone()) {
                 self.report(Report::Failed {
                     node: node.clone(),
@@ -109,12 +109,12 @@ impl Step<'_, '_> {
                 });
             }
         }
-        verdict.failed
+        report.failed
     }
 
     pub(super) fn note_recovered(&mut self, view: &RolloutView<'_>) {
         for node_view in &view.node_views {
-            let PodState::Updated(pod) = node_view.pod_state else { continue };
+            let PodState::UpdatedAvailable(pod) = node_view.pod_state else { continue };
             let node = &node_view.node.name;
             let Some(since) = self.state.pods.replacing.remove(node) else { continue };
             let seconds = |until: Timestamp| until.duration_since(since).as_secs();
@@ -140,7 +140,7 @@ impl Step<'_, '_> {
         let well = view
             .node_views
             .iter()
-            .filter(|node_view| matches!(node_view.pod_state, PodState::Updated(_)));
+            .filter(|node_view| matches!(node_view.pod_state, PodState::UpdatedAvailable(_)));
         let arrived =
             well.map(|node_view| &node_view.node.name).filter(|node| waits(node)).cloned();
         let arrived: Vec<_> = arrived.collect();
@@ -171,8 +171,8 @@ impl Step<'_, '_> {
                 PodState::Terminating(_) | PodState::Ended(_) => {
                     ours.insert(name.clone());
                 }
-                PodState::NotAvailable(_)
-                | PodState::Updated(_)
+                PodState::UpdatedUnavailable(_)
+                | PodState::UpdatedAvailable(_)
                 | PodState::Outdated(_)
                 | PodState::Several { .. } => {
                     flying += u32::from(node_view.is_in_flight());

@@ -117,8 +117,8 @@ pub(super) fn without_pod(view: &RolloutView<'_>) -> Vec<NodeName> {
             node_view.is_desired() && node_view.node_budget == NodeBudget::Ready
         }
         // The failed-pod back-off decides when an ended pod is replaced.
-        PodState::Updated(_)
-        | PodState::NotAvailable(_)
+        PodState::UpdatedAvailable(_)
+        | PodState::UpdatedUnavailable(_)
         | PodState::Outdated(_)
         | PodState::Several { .. }
         | PodState::Ended(_) => false,

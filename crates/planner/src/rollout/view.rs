@@ -1,7 +1,7 @@
 //! The view of a step: the state of each node that should run a pod or has one, and the budget.
 //!
 //! What a node or a pod is, is decided in [`classification`](crate::classification). Not here: the
-//! decisions (`waves`, `gate`).
+//! decisions (`next_deletes`, `gate`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -67,9 +67,9 @@ pub(super) struct NodeView<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PodState<'a> {
     /// An updated, available pod.
-    Updated(&'a Pod),
+    UpdatedAvailable(&'a Pod),
     /// An updated pod that is not available.
-    NotAvailable(&'a Pod),
+    UpdatedUnavailable(&'a Pod),
     /// An outdated pod.
     Outdated(&'a Pod),
     /// Several pods: surplus ones that the controller will delete, or both pods of a surge.
@@ -166,8 +166,10 @@ impl<'a> RolloutView<'a> {
         let ended = pods.iter().copied().find(|pod| pod.is_terminal());
         let is_updated = |pod: &&&Pod| self.templates.is_updated(pod);
         let pod_state = match (alive.as_slice(), terminating, ended) {
-            ([pod], ..) if is_updated(&pod) && self.is_available(pod) => PodState::Updated(pod),
-            ([pod], ..) if is_updated(&pod) => PodState::NotAvailable(pod),
+            ([pod], ..) if is_updated(&pod) && self.is_available(pod) => {
+                PodState::UpdatedAvailable(pod)
+            }
+            ([pod], ..) if is_updated(&pod) => PodState::UpdatedUnavailable(pod),
             ([pod], ..) => PodState::Outdated(pod),
             ([_, _, ..], ..) => PodState::Several {
                 updated: alive.iter().find(is_updated).copied(),
@@ -224,8 +226,8 @@ impl<'a> RolloutView<'a> {
     pub(super) fn progress(&self, wave: Option<u32>, recovering: usize) -> Progress {
         let desired = || self.node_views.iter().filter(|node_view| node_view.is_desired());
         let is_updated = |node_view: &&NodeView<'_>| match node_view.pod_state {
-            PodState::Updated(_)
-            | PodState::NotAvailable(_)
+            PodState::UpdatedAvailable(_)
+            | PodState::UpdatedUnavailable(_)
             | PodState::Several { updated: Some(_), outdated: None } => true,
             PodState::Outdated(_)
             | PodState::Several { .. }
@@ -269,7 +271,7 @@ impl<'a> RolloutView<'a> {
 
     fn reasons(&self, node_view: &NodeView<'_>) -> Vec<Reason> {
         let of_pod = match node_view.pod_state {
-            PodState::Updated(_) => return Vec::new(),
+            PodState::UpdatedAvailable(_) => return Vec::new(),
             PodState::Outdated(pod) | PodState::Several { outdated: Some(pod), .. } => {
                 let declared = self.live.spec.min_ready_seconds;
                 let ailing = ailments(node_view.node, &[pod], declared, self.now);
@@ -277,7 +279,7 @@ impl<'a> RolloutView<'a> {
                     ailing.into_iter().filter(|it| !matches!(it, Reason::NodeNotReady { .. }));
                 [self.why(node_view, pod)].into_iter().chain(ailing).collect()
             }
-            PodState::NotAvailable(pod) => vec![not_available(pod, self.min_ready)],
+            PodState::UpdatedUnavailable(pod) => vec![not_available(pod, self.min_ready)],
             PodState::Several { updated: _, outdated: None } => Vec::new(),
             PodState::Terminating(_) => vec![Reason::Terminating],
             PodState::Ended(_) => vec![Reason::NoLivePod],
@@ -319,8 +321,8 @@ impl<'a> NodeView<'a> {
             PodState::Outdated(pod) | PodState::Several { updated: _, outdated: Some(pod) } => {
                 Some(pod)
             }
-            PodState::Updated(_)
-            | PodState::NotAvailable(_)
+            PodState::UpdatedAvailable(_)
+            | PodState::UpdatedUnavailable(_)
             | PodState::Several { updated: _, outdated: None }
             | PodState::Terminating(_)
             | PodState::Ended(_)

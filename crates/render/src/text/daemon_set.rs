@@ -148,8 +148,8 @@ fn group_lines(
     nodes: &[NodeRow<'_>],
     options: TextOptions,
 ) {
-    let told = nodes.iter().filter(|_| options.verbose);
-    let by_name: BTreeMap<&str, &NodeRow<'_>> = told.map(|node| (node.name, node)).collect();
+    let described = nodes.iter().filter(|_| options.verbose);
+    let by_name: BTreeMap<&str, &NodeRow<'_>> = described.map(|node| (node.name, node)).collect();
     let symbols = groups.iter().map(|group| group.key.symbol().len()).max().unwrap_or(0);
     let start = indent + symbols + usize::from(symbols > 0);
     let reasons = start + reason_column(groups);
