@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::connection::{self, is_standard_input};
+use super::connection::{self, Connection, is_standard_input};
 use super::error::{Error, Place};
 use super::flags::{GlobalFlags, NarrowFlags, SourceFlags};
 use super::input::{self, Desired, Reading, Selection};
@@ -11,23 +11,25 @@ use super::shell::Shell;
 use daemonset::model::Snapshot;
 
 /// Both sides of a comparison.
-pub(super) struct Compared {
+pub(super) struct Compared<'a> {
     /// The cluster, as far as the command needs it.
     pub(super) snapshot: Snapshot,
     /// The DaemonSets that the source declares.
     pub(super) desired: Desired,
+    /// The connection to the cluster.
+    pub(super) connection: Connection<'a>,
 }
 
 /// Reads the manifests, also those of the merge base with `base`, then the objects of the cluster
 /// in their namespaces.
-pub(super) async fn read(
+pub(super) async fn read<'a>(
     source: &SourceFlags,
     base: Option<&str>,
     narrow: &NarrowFlags,
     prune: &PruneFlags,
-    global: &GlobalFlags,
+    global: &'a GlobalFlags,
     shell: &Shell,
-) -> Result<Compared, Error> {
+) -> Result<Compared<'a>, Error> {
     refuse_one_input_for_two(source, global)?;
     connection::refuse_unsigned(global)?;
     prune.refuse_narrowed(narrow, global.namespace.as_ref())?;
@@ -44,7 +46,7 @@ pub(super) async fn read(
         .snapshot_for(&desired.daemon_sets, &prune.scope(&desired.daemon_sets), shell)
         .await?;
     desired.assign_policies(&snapshot)?;
-    Ok(Compared { snapshot, desired })
+    Ok(Compared { snapshot, desired, connection })
 }
 
 /// Refuses standard input as both the manifests and the cluster.

@@ -152,6 +152,18 @@ pub(super) struct SourceFlags {
     pub(super) require_ref: Option<ReferenceName>,
 }
 
+impl SourceFlags {
+    /// Whether a flag names a source; otherwise it is the repository of the current folder.
+    pub(super) fn is_given(&self) -> bool {
+        let Self { repo, rev, path, kustomize, filename, .. } = self;
+        repo.is_some()
+            || rev.is_some()
+            || kustomize.is_some()
+            || !path.is_empty()
+            || !filename.is_empty()
+    }
+}
+
 /// `--validate`: the treatment of fields that the API does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Validate {

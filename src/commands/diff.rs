@@ -58,7 +58,7 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Diff, Error> {
     let mark = PruneFlags::marking(args.source_id.clone());
-    let Compared { snapshot, desired } =
+    let Compared { snapshot, desired, connection: _ } =
         comparison::read(&args.source, None, &args.narrow, &mark, global, shell).await?;
     let Desired {
         daemon_sets,

@@ -99,7 +99,7 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<Decided, Error> {
-    let Compared { snapshot, desired } =
+    let Compared { snapshot, desired, connection: _ } =
         comparison::read(&args.source, None, &args.narrow, &PruneFlags::default(), global, shell)
             .await?;
     let Desired {

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use crate::comparison::{self, Compared};
 use crate::connection::{self, Connection};
 use crate::container_log;
 use crate::error::{Error, Place};
 use crate::exit::Exit;
-use crate::flags::{GlobalFlags, heading};
+use crate::flags::{GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, heading};
 use crate::output::{self, Format, formats};
+use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use cluster::Scope;
 use daemonset::model::{DaemonSetKey, NodeName, Snapshot};
@@ -15,7 +17,9 @@ use planner::plan::{self, Explanation, NotFound};
 
 /// Explain one DaemonSet on one node, rule by rule in the controller's order
 ///
-/// Explains the DaemonSet as it is in the cluster; git is not read.
+/// Without a flag that names a source, it explains the DaemonSet as it is in the cluster. With one
+/// (`--rev HEAD`, `--path`, `-f`, …), it explains what the plan of that source does on the node, and
+/// why.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The DaemonSet
@@ -25,6 +29,12 @@ pub(crate) struct Args {
     /// The node
     #[arg(value_name = "NODE")]
     node: NodeName,
+
+    #[command(flatten)]
+    source: SourceFlags,
+
+    #[command(flatten)]
+    ownership: OwnershipFlags,
 
     /// Show the last log lines of the containers of its pods
     #[arg(long, conflicts_with = "snapshot", help_heading = heading::OUTPUT)]
@@ -48,27 +58,63 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<Explanation, Error> {
-    let Args { daemon_set, node, logs, output: _ } = args;
+    let daemon_set = &args.daemon_set;
     if global.namespace.as_ref().is_some_and(|namespace| *namespace != daemon_set.namespace) {
         let known = vec![daemon_set.clone()];
         return Err(Error::NothingSelected { known, place: Place::Cluster });
     }
+    if args.source.is_given() {
+        planned(args, global, shell).await
+    } else {
+        live(args, global, shell).await
+    }
+}
+
+/// Explains the DaemonSet as it is in the cluster.
+async fn live(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Explanation, Error> {
+    let Args { daemon_set, node, .. } = args;
     let scope = Scope::Namespaces([daemon_set.namespace.clone()].into());
     let connection = connection::open(global, shell).await?;
     let mut snapshot = connection.snapshot(&scope, shell).await?;
     connection.report_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
     let explained = plan::explain(&snapshot, daemon_set, node);
     let mut explained = explained.map_err(|missing| not_found(missing, &snapshot))?;
-    if let Connection::Live(cluster) = &connection
-        && *logs
-    {
-        let names: BTreeSet<_> = explained.pods.iter().map(|pod| pod.name.clone()).collect();
-        let pods = snapshot.pods_in(&daemon_set.namespace).iter();
-        for pod in pods.filter(|pod| names.contains(&pod.name)) {
-            explained.logs.push(container_log::read(cluster, pod).await);
-        }
-    }
+    add_logs(&mut explained, args, &connection, &snapshot).await;
     Ok(explained)
+}
+
+/// Explains the plan of the source for the DaemonSet.
+async fn planned(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Explanation, Error> {
+    let Args { daemon_set, node, source, ownership, .. } = args;
+    let narrow = NarrowFlags { names: vec![daemon_set.clone()], selector: None };
+    let prune = PruneFlags::marking(None);
+    let Compared { mut snapshot, desired, connection } =
+        comparison::read(source, None, &narrow, &prune, global, shell).await?;
+    connection.report_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
+    let input = plan::Input {
+        force_conflicts: &ownership.names(),
+        source: desired.source,
+        ..plan::Input::of(&snapshot, &desired.daemon_sets)
+    };
+    let explained = plan::explain_planned(input, daemon_set, node);
+    let mut explained = explained.map_err(|missing| not_found(missing, &snapshot))?;
+    add_logs(&mut explained, args, &connection, &snapshot).await;
+    Ok(explained)
+}
+
+/// Adds the logs of the pods on the node, if they are requested.
+async fn add_logs(
+    explained: &mut Explanation,
+    args: &Args,
+    connection: &Connection<'_>,
+    snapshot: &Snapshot,
+) {
+    let Connection::Live(cluster) = connection else { return };
+    let names: BTreeSet<_> = explained.pods.iter().map(|pod| pod.name.clone()).collect();
+    let pods = snapshot.pods_in(&args.daemon_set.namespace).iter();
+    for pod in pods.filter(|pod| args.logs && names.contains(&pod.name)) {
+        explained.logs.push(container_log::read(cluster, pod).await);
+    }
 }
 
 fn not_found(missing: NotFound, snapshot: &Snapshot) -> Error {

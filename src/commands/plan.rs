@@ -137,7 +137,7 @@ async fn read_and_decide(
     shell: &Shell,
 ) -> Result<Decided, Error> {
     let base = args.base.as_deref();
-    let Compared { snapshot, desired } =
+    let Compared { snapshot, desired, connection: _ } =
         comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
     let declared = desired.daemon_sets.iter().map(|one| one.key.clone()).collect();
     let Desired { daemon_sets, namespaces, base, source, version: _, warnings, assignment: _ } =

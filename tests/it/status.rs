@@ -61,7 +61,7 @@ fn explanations() {
     assert_snapshot!(explain("logging/agent node-1"), @"
     exit 0
     --- stdout
-    logging/agent on node node-1
+    logging/agent on node node-1, as it is in the cluster
 
         -           nodeName                 nodeName is not set
         -           nodeSelector             no nodeSelector
@@ -76,7 +76,7 @@ fn explanations() {
     assert_snapshot!(explain("logging/agent gpu-1"), @"
     exit 0
     --- stdout
-    logging/agent on node gpu-1
+    logging/agent on node gpu-1, as it is in the cluster
 
         -           nodeName                 nodeName is not set
         -           nodeSelector             no nodeSelector
@@ -108,6 +108,43 @@ fn explanations() {
     ");
 }
 
+/// The plan of a new image: the same node, the same action and reason as `ds-plan plan` prints.
+#[test]
+fn explanations_of_a_plan() {
+    let sandbox = half_way();
+    sandbox.write("next.yaml", AGENT.replace("agent:1", "agent:2"));
+    let run = |what: &str| sandbox.ds_plan(&format!("{what} --snapshot cluster.json -f next.yaml"));
+    assert_snapshot!(run("explain logging/agent node-1"), @"
+    exit 0
+    --- stdout
+    logging/agent on node node-1, as planned in next.yaml
+
+        -           nodeName                 nodeName is not set
+        -           nodeSelector             no nodeSelector
+        -           required node affinity   no required node affinity
+        -           taints                   no taints
+
+    A pod may start here, and stay.
+    pod agent-node-1 deleted: runs revision 1
+
+    -/+ its pod is deleted, then recreated: runs revision 1
+    ");
+    let plan = run("plan -v").stdout;
+    assert!(plan.contains("-/+ node-1   runs revision 1"), "{plan}");
+    assert_snapshot!(run("explain logging/other node-1"), @"
+    exit 1
+    --- stderr
+    error: DaemonSet logging/other not found in the manifests
+    hint: DaemonSets in the manifests: logging/agent
+    ");
+    assert_snapshot!(run("explain logging/agent nod-1"), @"
+    exit 1
+    --- stderr
+    error: node nod-1 not found in the cluster
+    hint: a similar node exists: node-1
+    ");
+}
+
 #[test]
 fn documents_keep_to_their_schemas() {
     let sandbox = half_way();
@@ -115,6 +152,7 @@ fn documents_keep_to_their_schemas() {
         ("plan", "plan -f agent.yaml --all-nodes"),
         ("status", "status"),
         ("explanation", "explain logging/agent node-1"),
+        ("explanation", "explain logging/agent node-1 -f agent.yaml"),
     ] {
         let schema = sandbox.ds_plan(&format!("schema {name}")).stdout;
         let schema = serde_json::from_str(&schema).unwrap();

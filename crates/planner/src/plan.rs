@@ -62,7 +62,7 @@ pub use drift::{
     DriftKind, DriftTotals, NodeDrift, drift,
 };
 pub use explanation::{
-    ContainerLog, Explanation, ExplanationKind, RuleReport, RuleResult, explain,
+    ContainerLog, Explanation, ExplanationKind, RuleReport, RuleResult, explain, explain_planned,
 };
 pub use health::{ailments, node_not_ready, not_available};
 pub use history::{
@@ -171,6 +171,7 @@ fn totals(daemon_sets: &[DaemonSetPlan]) -> Totals {
     let mut totals = Totals::default();
     for daemon_set in daemon_sets {
         totals.actions += daemon_set.totals;
+        totals.deleted_pods += deleted_pods(daemon_set);
         *match daemon_set.revision.kind {
             RevisionKind::New => &mut totals.revisions.new,
             RevisionKind::Reused => &mut totals.revisions.reused,
@@ -178,4 +179,9 @@ fn totals(daemon_sets: &[DaemonSetPlan]) -> Totals {
         } += 1;
     }
     totals
+}
+
+fn deleted_pods(daemon_set: &DaemonSetPlan) -> u32 {
+    let pods: usize = daemon_set.nodes.iter().map(|node| node.deleted().count()).sum();
+    u32::try_from(pods).unwrap_or(u32::MAX)
 }

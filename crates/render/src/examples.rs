@@ -345,6 +345,7 @@ pub(super) fn explanation() -> Explanation {
         api_version: ApiVersion::V1Alpha1,
         kind: ExplanationKind::Explanation,
         cluster: plan(vec![]).cluster,
+        source: None,
         daemon_set: DaemonSetKey::new("logging", "fluent-bit"),
         node: name,
         rules: vec![

@@ -181,6 +181,13 @@ impl DaemonSetPlan {
         self.pause.is_some() && self.live_template.as_ref() == Some(&self.target_template)
     }
 
+    /// Whether all that is left of a paused rollout is to restore its update strategy.
+    pub fn only_ends_pause(&self) -> bool {
+        let ActionTotals { create, delete, replace, surge, wait, keep: _ } = self.totals;
+        let pods = [create, delete, replace, surge, wait] != [0; 5];
+        self.pause.is_some() && self.change == Change::None && !pods
+    }
+
     /// Whether applying it would change the object or pods. Waiting nodes do not count. A paused
     /// rollout does, because its strategy must be restored.
     pub fn has_changes(&self) -> bool {

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::coded::Coded;
 use super::daemon_set::{Rollout, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
-use super::document::{Action, ApiVersion, ClusterSummary, PodPlan};
+use super::document::{Action, ApiVersion, ClusterSummary, NodePlan, PodPlan, SourceInfo};
 use super::health;
-use super::input::{NotFound, find_daemon_set};
+use super::input::{Detail, Input, NotFound, find_daemon_set};
 use super::nodes::Described;
 use super::pause::{PausedRollout, as_declared};
 use super::reason::Reason;
+use super::{applied, object, plan};
 use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::placement::{self, RuleOutcome, TaintVerdict};
@@ -27,6 +28,9 @@ pub struct Explanation {
     pub kind: ExplanationKind,
     /// The cluster, and the time of its snapshot.
     pub cluster: ClusterSummary,
+    /// Origin of the manifest of which the plan is explained; none for the live DaemonSet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceInfo>,
     /// Namespace and name of the DaemonSet.
     pub daemon_set: DaemonSetKey,
     /// Name of the node.
@@ -137,7 +141,6 @@ pub fn explain(
     // An unreadable annotation is reported by `status`.
     let pause = PausedRollout::of(live).ok().flatten();
     let live = &*as_declared(live, pause.as_ref());
-    let place = snapshot.node(node).ok_or_else(|| NotFound::Node(node.clone()))?;
     let fleet = Fleet::new(&snapshot.nodes);
     let daemon_set_view = DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
@@ -145,16 +148,52 @@ pub fn explain(
     let policy = PolicySpec::default();
     let Rollout { nodes, .. } =
         rollout(&daemon_set_view, strategy, &policy, untouched, Described::All);
-    let plan = nodes.into_iter().find(|plan| plan.name == *node);
-    let mut plan = plan.ok_or_else(|| NotFound::Node(node.clone()))?;
-    health::add_ailments(&daemon_set_view, &mut plan);
-    let template = &live.spec.template.placement;
+    explained(&daemon_set_view, nodes, snapshot, node, None)
+}
+
+/// Explains one DaemonSet of a source on one node, with the action and the reasons of its plan.
+///
+/// # Errors
+/// The source has no such DaemonSet, or the snapshot no such node.
+pub fn explain_planned(
+    input: Input<'_>,
+    key: &DaemonSetKey,
+    node: &NodeName,
+) -> Result<Explanation, NotFound> {
+    let Input { snapshot, desired, force_conflicts, .. } = input;
+    let source = input.source.clone();
+    let applied = applied::applied(snapshot, desired, force_conflicts);
+    let planned = plan(Input { detail: Detail { all_nodes: true, ..input.detail }, ..input });
+    let of_key = planned.daemon_sets.into_iter().find(|it| it.key() == *key);
+    let target = applied.iter().map(|it| &it.desired).find(|it| it.key == *key);
+    let (planned, target) = of_key.zip(target).ok_or_else(|| NotFound::DaemonSet(key.clone()))?;
+    let live = snapshot.daemon_set(key);
+    let fleet = Fleet::new(&snapshot.nodes);
+    let owner = object::owner_after(live, target, planned.change);
+    let daemon_set_view = DaemonSetView::of(owner, live, snapshot, &fleet);
+    explained(&daemon_set_view, planned.nodes, snapshot, node, Some(source))
+}
+
+/// Explains a node by its entry in `nodes`, the plan of this DaemonSet.
+fn explained(
+    daemon_set_view: &DaemonSetView<'_>,
+    nodes: Vec<NodePlan>,
+    snapshot: &Snapshot,
+    node: &NodeName,
+    source: Option<SourceInfo>,
+) -> Result<Explanation, NotFound> {
+    let missing = || NotFound::Node(node.clone());
+    let place = snapshot.node(node).ok_or_else(missing)?;
+    let mut plan = nodes.into_iter().find(|plan| plan.name == *node).ok_or_else(missing)?;
+    health::add_ailments(daemon_set_view, &mut plan);
+    let template = &daemon_set_view.owner.spec.template.placement;
     let judged = placement::judge(template, place);
     Ok(Explanation {
         api_version: ApiVersion::V1Alpha1,
         kind: ExplanationKind::Explanation,
         cluster: ClusterSummary::from(snapshot),
-        daemon_set: key.clone(),
+        source,
+        daemon_set: daemon_set_view.owner.key.clone(),
         node: node.clone(),
         rules: placement::explain(template, place).iter().map(RuleReport::from).collect(),
         may_start: judged.may_start,

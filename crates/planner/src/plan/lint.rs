@@ -98,7 +98,10 @@ fn sums_add_up(plan: &Plan) -> bool {
         }] += 1;
     }
     let revisions = plan.totals.revisions;
+    let nodes = plan.daemon_sets.iter().flat_map(|daemon_set| &daemon_set.nodes);
+    let deleted: usize = nodes.map(|node| node.deleted().count()).sum();
     actions == plan.totals.actions
+        && u32::try_from(deleted) == Ok(plan.totals.deleted_pods)
         && kinds == [revisions.new, revisions.reused, revisions.unchanged]
 }
 
@@ -296,7 +299,7 @@ mod tests {
             (
                 "a duplicate node",
                 |it| it.nodes.insert(0, it.nodes[0].clone()),
-                "Order, Totals, Wave(\"node-0\"), PodTwice(\"uid-foo-node-0-001\")",
+                "Totals, Order, Totals, Wave(\"node-0\"), PodTwice(\"uid-foo-node-0-001\")",
             ),
             ("a node without reason", |it| it.nodes[0].reasons.clear(), "Unreasoned(\"node-0\")"),
             (
@@ -307,7 +310,7 @@ mod tests {
             (
                 "a replaced pod stays",
                 |it| it.nodes[0].pods[0].fate = Fate::Keep,
-                "ActionAgainstFates(\"node-0\")",
+                "Totals, ActionAgainstFates(\"node-0\")",
             ),
             (
                 "a kept node loses its pod",

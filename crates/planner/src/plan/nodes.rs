@@ -2,6 +2,7 @@
 //! replaced. Their order is planned in `waves`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -15,7 +16,7 @@ use crate::classification::{Templates, fails};
 use daemonset::controller::backoff::FailedPods;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::manage::{Manage, View, manage};
-use daemonset::controller::placement::Placement;
+use daemonset::controller::placement::{Obstacle, Placement};
 use daemonset::controller::reasons::DeleteReason;
 use daemonset::model::{
     Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, Uid, UpdateStrategy,
@@ -153,8 +154,9 @@ impl NodePlanner<'_> {
         mut reasons: Vec<Reason>,
     ) {
         let own = fates.iter();
+        let obstacle = obstacle_to_successor(placement, fates);
         plan.pods =
-            own.map(|(pod, fate)| self.pod_plan(pod, fate, placement, plan.action)).collect();
+            own.map(|(pod, fate)| self.pod_plan(pod, fate, obstacle, plan.action)).collect();
         let released = self.released.get(&plan.name).into_iter().flatten();
         plan.pods.extend(released.map(|pod| released_plan(pod)));
         if fates.iter().any(|(pod, _)| self.adopted.contains(&pod.uid)) {
@@ -202,7 +204,8 @@ impl NodePlanner<'_> {
         if has(&PodFate::Outdated) {
             let outdated = fates.iter().find(|(_, fate)| *fate == PodFate::Outdated);
             let why = outdated.map(|(pod, _)| self.templates.outdated(pod));
-            return self.outdated_verdict(placement, why, reasons, deletes);
+            let obstacle = obstacle_to_successor(placement, fates);
+            return self.outdated_verdict(obstacle, why, reasons);
         }
         if has(&PodFate::Updated) {
             let action = if deletes { Action::Delete } else { Action::Keep };
@@ -215,18 +218,21 @@ impl NodePlanner<'_> {
     }
 
     /// The net effect on a node with an outdated pod that the controller does not delete at once.
+    /// `now` has the reasons for the pods that it does delete at once.
     fn outdated_verdict(
         &self,
-        placement: &Placement,
+        obstacle: Option<&Arc<Obstacle>>,
         outdated: Option<Reason>,
         now: Vec<Reason>,
-        deletes: bool,
     ) -> NodeDecision {
         let strategy = &self.view.owner.spec.update_strategy;
-        let (action, main) = match (strategy, &placement.obstacle) {
+        let (action, main) = match (strategy, obstacle) {
+            (UpdateStrategy::OnDelete, _) if now.is_empty() => {
+                (Action::Wait, Some(Reason::OnDelete))
+            }
             (UpdateStrategy::OnDelete, _) => {
-                let action = if deletes { Action::Delete } else { Action::Wait };
-                (action, Some(Reason::OnDelete))
+                let reasons = now.into_iter().chain([Reason::OnDelete]).collect();
+                return NodeDecision { action: Action::Delete, reasons };
             }
             (UpdateStrategy::RollingUpdate { .. }, Some(obstacle)) => {
                 let obstacle = obstacle.clone();
@@ -244,7 +250,7 @@ impl NodePlanner<'_> {
         &self,
         pod: &Pod,
         fate: &PodFate,
-        placement: &Placement,
+        obstacle: Option<&Arc<Obstacle>>,
         action: Action,
     ) -> PodPlan {
         let rolled = match action {
@@ -257,7 +263,7 @@ impl NodePlanner<'_> {
             PodFate::DeletedNow(reason) => (Fate::Delete, reason.clone()),
             PodFate::Updated => (Fate::Keep, Reason::UpToDate),
             PodFate::Outdated => {
-                let reason = match &placement.obstacle {
+                let reason = match obstacle {
                     Some(obstacle) if rolled => {
                         Reason::DeletedNotRecreated { obstacle: obstacle.clone() }
                     }
@@ -375,6 +381,16 @@ impl From<&DeleteReason> for Reason {
             }
         }
     }
+}
+
+/// The placement rule that keeps the node from getting a pod in place of an outdated one; none
+/// where one may start, or where an updated one, of a surge, runs already.
+fn obstacle_to_successor<'p>(
+    placement: &'p Placement,
+    fates: &[(&Pod, PodFate)],
+) -> Option<&'p Arc<Obstacle>> {
+    let has_updated = fates.iter().any(|(_, fate)| *fate == PodFate::Updated);
+    placement.obstacle.as_ref().filter(|_| !has_updated)
 }
 
 /// The net effect on a node where no pod is kept.

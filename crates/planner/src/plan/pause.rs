@@ -158,7 +158,8 @@ impl fmt::Display for LeftoverPause {
         f.write_str(if *removed {
             "the next apply by ds-apply removes it"
         } else {
-            "ds-apply does not own it: remove it with `kubectl annotate`"
+            "ds-apply does not own it: remove it with `kubectl annotate daemonset NAME \
+             ds-plan.dev/rollout-`"
         })
     }
 }

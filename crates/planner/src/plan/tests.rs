@@ -2,6 +2,7 @@
 
 mod guards;
 mod managed_by;
+mod nodes;
 mod ownership;
 mod prune;
 mod stale;
@@ -201,7 +202,7 @@ fn under_on_delete_replacements_wait_and_the_rest_continues() {
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     assert_eq!(
         lines(&plan),
-        ["node-0 - onDelete,surplus", "node-1 ! onDelete", "node-2 ! onDelete"]
+        ["node-0 - surplus,onDelete", "node-1 ! onDelete", "node-2 ! onDelete"]
     );
     assert_eq!(plan.daemon_sets[0].waves, []);
     assert_eq!(plan.daemon_sets[0].strategy, Strategy::OnDelete);

@@ -5,7 +5,7 @@
 //! replaced, and unavailable nodes never exceed the budget. With a ramp, it starts with one node.
 
 use super::coded::Coded;
-use super::document::{Action, NodePlan, Strategy, Wave};
+use super::document::{Action, Fate, NodePlan, PodPlan, Strategy, Wave};
 use super::reason::Reason;
 use crate::classification::{NodeBudget, SkippedNodes};
 use daemonset::model::{MinReady, NodeName, PolicySpec, Ramp, SkipUnreadyNodes};
@@ -141,7 +141,7 @@ fn skip_unready_nodes(
                 Reason::UnreadyNodeCounts { unready, skippable: skipped.skippable }
             }
         };
-        if budget_view.pod.is_outdated() && is_rolled(node.action) {
+        if budget_view.pod.is_outdated() && is_rolled(node) {
             wait(node, reason);
         }
     }
@@ -158,7 +158,7 @@ fn defer_ready_pods(
 ) -> bool {
     let mut any = false;
     for (node, budget_view) in nodes.iter_mut().zip(budget_views) {
-        if budget_view.pod == PodBudgetState::OutdatedReady && is_rolled(node.action) {
+        if budget_view.pod == PodBudgetState::OutdatedReady && is_rolled(node) {
             wait(node, Reason::MaxUnavailableReached { unavailable, allowed });
             any = true;
         }
@@ -170,37 +170,42 @@ fn defer_ready_pods(
 /// budget, then the others; each by name.
 fn candidates(nodes: &[NodePlan], budget_views: &[BudgetView]) -> Vec<usize> {
     let outdated = |pod: PodBudgetState| {
-        (0..nodes.len())
-            .filter(move |at| budget_views[*at].pod == pod && is_rolled(nodes[*at].action))
+        (0..nodes.len()).filter(move |at| budget_views[*at].pod == pod && is_rolled(&nodes[*at]))
     };
     outdated(PodBudgetState::OutdatedUnready)
         .chain(outdated(PodBudgetState::OutdatedReady))
         .collect()
 }
 
-/// Whether `action` deletes an outdated pod.
-fn is_rolled(action: Action) -> bool {
-    match action {
-        Action::Replace | Action::Surge | Action::Delete => true,
-        Action::Create | Action::Wait | Action::Keep => false,
-    }
+/// Whether the plan deletes an outdated pod of the node.
+fn is_rolled(node: &NodePlan) -> bool {
+    node.deleted().any(is_outdated)
 }
 
+fn is_outdated(pod: &PodPlan) -> bool {
+    matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::DeletedNotRecreated { .. })
+}
+
+/// Keeps the outdated pod of a node. The node waits, unless the controller deletes another of its
+/// pods at once.
 fn wait(node: &mut NodePlan, reason: Reason) {
-    node.action = Action::Wait;
-    for pod in &mut node.pods {
-        if matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::DeletedNotRecreated { .. })
-        {
-            pod.fate = super::document::Fate::Keep;
-        }
+    for pod in node.pods.iter_mut().filter(|pod| is_outdated(pod)) {
+        pod.fate = Fate::Keep;
     }
-    node.reasons.insert(0, Coded::from(reason));
+    if node.deleted().next().is_some() {
+        // The first reason is the main one: now that of the delete, no longer that of the update.
+        node.reasons.rotate_left(1);
+        node.reasons.push(Coded::from(reason));
+        node.action = Action::Delete;
+    } else {
+        node.reasons.insert(0, Coded::from(reason));
+        node.action = Action::Wait;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Fate, PodPlan};
 
     const NOT_READY: NodeBudgetState = NodeBudgetState::NotReady { since: None, seconds: Some(60) };
 

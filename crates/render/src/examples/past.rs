@@ -119,7 +119,7 @@ pub(crate) fn diff() -> Diff {
 }
 
 /// The annotation of a paused rollout.
-fn pause(state: PauseState) -> PausedRollout {
+pub(crate) fn pause(state: PauseState) -> PausedRollout {
     PausedRollout {
         state,
         declared: json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}),

@@ -3,7 +3,7 @@
 use anstyle::Style;
 
 use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, TextOptions, style_of};
-use crate::view::{fate, sentence};
+use crate::view::{Origin, fate, sentence};
 use planner::plan::{Action, ContainerLog, Explanation, RuleReport, RuleResult};
 
 const INDENT: usize = 4;
@@ -15,7 +15,8 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
     let Explanation {
         api_version: _,
         kind: _,
-        cluster: _,
+        cluster,
+        source,
         daemon_set,
         node,
         rules,
@@ -28,8 +29,12 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
         logs,
     } = explanation;
     let mut page = Page::default();
-    let title = Line::at(0).styled(NAME, daemon_set).plain(" on node ");
-    page.push(title.styled(NAME, node));
+    let title = Line::at(0).styled(NAME, daemon_set).plain(" on node ").styled(NAME, node);
+    let place = source.as_ref().map(|source| Origin::of(source, cluster, 1).place_words(false));
+    page.push(title.plain(match place {
+        Some(place) => format!(", as planned{place}"),
+        None => ", as it is in the cluster".to_owned(),
+    }));
     page.gap();
     rule_lines(&mut page, rules);
     page.gap();
@@ -94,7 +99,7 @@ fn signed(action: Action) -> String {
 fn action_words(action: Action) -> &'static str {
     match action {
         Action::Create => "a pod is created",
-        Action::Delete => "its pod is deleted, not recreated",
+        Action::Delete => "a pod is deleted, not recreated",
         Action::Replace => "its pod is deleted, then recreated",
         Action::Surge => "a new pod is created, then the old one is deleted",
         Action::Wait => "it waits",
@@ -128,7 +133,7 @@ mod tests {
         }];
         let text = explain_text(&explanation, &TextOptions::default());
         insta::assert_snapshot!(text.rsplit_once("\n\n").unwrap().1, @r"
-            - its pod is deleted, not recreated: pod is not Ready: CrashLoopBackOff in container agent
+            - a pod is deleted, not recreated: pod is not Ready: CrashLoopBackOff in container agent
                 back-off; it ended with Error, exit code 3
                 last warning: BackOff: restarting
                 container agent printed before it ended:
@@ -140,7 +145,7 @@ mod tests {
     #[test]
     fn each_rule_then_the_resulting_action() {
         insta::assert_snapshot!(explain_text(&examples::explanation(), &TextOptions::default()), @r"
-            logging/fluent-bit on node edge-b-13
+            logging/fluent-bit on node edge-b-13, as it is in the cluster
 
                 -           nodeName                                            not set: any node
                 fail        nodeSelector disk=ssd                               node has disk=hdd
@@ -150,7 +155,7 @@ mod tests {
             A pod may neither start here nor stay.
             pod agent-b-13x deleted: nodeSelector disk=ssd does not match (node has disk=hdd)
 
-            - its pod is deleted, not recreated: nodeSelector disk=ssd does not match (node has disk=hdd)
+            - a pod is deleted, not recreated: nodeSelector disk=ssd does not match (node has disk=hdd)
             ");
     }
 
@@ -162,7 +167,7 @@ mod tests {
         (explanation.action, explanation.wave) = (Action::Create, Some(2));
         explanation.reasons = vec![Reason::NoPod.into()];
         insta::assert_snapshot!(explain_text(&explanation, &TextOptions::default()), @r"
-            logging/fluent-bit on node edge-b-13
+            logging/fluent-bit on node edge-b-13, as it is in the cluster
 
             A pod may start here, and stay.
             No pod on this node.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::examples::past::pause;
 use crate::examples::{
     WithNodes as _, change, guarded, new_image, node, outdated, plan, quiet, rollout, updated,
     wrong_disk, zone,
@@ -11,7 +12,7 @@ use crate::{
 };
 use daemonset::model::RevisionNumber;
 use planner::plan::{
-    Action, Change, DaemonSetPlan, FieldChange, Plan, Reason, RevisionKind, Strategy,
+    Action, Change, DaemonSetPlan, FieldChange, PauseState, Plan, Reason, RevisionKind, Strategy,
 };
 
 fn text(plan: &Plan) -> String {
@@ -51,6 +52,32 @@ fn nothing_to_do_is_one_line() {
         ");
     assert_eq!(text(&none).lines().count(), 1);
     assert_eq!(plan_name(&none), "");
+}
+
+/// All pods were replaced, and the run was killed before it restored the strategy.
+#[test]
+fn a_pause_that_only_has_to_end_is_not_nothing_to_do() {
+    let mut paused = quiet("logging", "fluent-bit");
+    paused.pause = Some(pause(PauseState::Paused));
+    assert!(paused.has_changes());
+    let mut plan = plan(vec![paused]);
+    plan.forecast = None;
+    insta::assert_snapshot!(text(&plan), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+      DaemonSet logging/fluent-bit (unchanged)   revision 7   RollingUpdate, at most 42 of 412 unavailable
+        paused by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7; all pods are up to date: `ds-apply` only restores the update strategy
+
+    Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 0 new, 0 reused. Pauses: 1 to end.
+    ");
+}
+
+#[test]
+fn surplus_pods_are_counted_as_well() {
+    let mut rollout = rollout();
+    rollout.totals.deleted_pods = 412;
+    let totals = text(&rollout).lines().rev().nth(1).unwrap().to_owned();
+    insta::assert_snapshot!(totals, @"Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting (412 pods deleted). Revisions: 1 new, 0 reused.");
 }
 
 #[test]

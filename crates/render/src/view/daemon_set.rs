@@ -7,7 +7,7 @@ use super::pace::{pace, rounds, stays_up};
 use daemonset::model::{Cascade, ManagedBy};
 use planner::plan::{
     Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, FieldChange, FieldOwner,
-    NodePlan, Reason, RevisionKind, RevisionPlan, Strategy, Wave,
+    NodePlan, PausedRollout, Reason, RevisionKind, RevisionPlan, Strategy, Wave,
 };
 
 /// One DaemonSet of a plan.
@@ -29,7 +29,7 @@ pub(crate) struct DaemonSetView<'a> {
     pub strategy: String,
     /// Whether pods are replaced only after they are deleted manually.
     pub on_delete: bool,
-    /// The paused or aborted rollout that is resumed.
+    /// The paused or aborted rollout, and how it ends.
     pub pause: Option<String>,
     /// `revision 7 -> 8 (new)`.
     pub revision: String,
@@ -123,6 +123,7 @@ impl<'a> DaemonSetView<'a> {
         Self {
             key: plan.key().to_string(),
             changes: *change != Change::None
+                || pause.is_some()
                 || revision.kind != RevisionKind::Unchanged
                 || nodes.iter().any(|node| node.action != Action::Keep),
             change: *change,
@@ -131,7 +132,7 @@ impl<'a> DaemonSetView<'a> {
             policy: policy.as_deref(),
             strategy: strategy_words(*strategy),
             on_delete: *strategy == Strategy::OnDelete,
-            pause: pause.as_ref().map(ToString::to_string),
+            pause: pause.as_ref().map(|pause| pause_words(pause, plan)),
             revision: revision_words(revision),
             revision_names: revision_names(revision),
             fields: changes,
@@ -201,6 +202,17 @@ pub(crate) fn change_words(change: Change) -> &'static str {
         Change::Recreate => "must be deleted and recreated",
         Change::Delete => "deleted",
         Change::None => "unchanged",
+    }
+}
+
+/// A paused or aborted rollout, and what `ds-apply` does with it.
+fn pause_words(pause: &PausedRollout, plan: &DaemonSetPlan) -> String {
+    if plan.only_ends_pause() {
+        format!("{pause}; all pods are up to date: `ds-apply` only restores the update strategy")
+    } else if plan.is_under_way() {
+        format!("{pause}: `ds-apply` resumes it")
+    } else {
+        pause.to_string()
     }
 }
 

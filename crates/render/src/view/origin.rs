@@ -58,13 +58,18 @@ impl<'a> Origin<'a> {
 
     /// `2 DaemonSets at 4f2c9e1 in deploy/prod`; whole ids and the repository if `verbose`.
     pub(crate) fn source_words(&self, verbose: bool) -> String {
+        format!("{}{}", count(self.daemon_sets, "DaemonSet"), self.place_words(verbose))
+    }
+
+    /// ` at 4f2c9e1 in deploy/prod`: as [`source_words`](Self::source_words), without the number.
+    pub(crate) fn place_words(&self, verbose: bool) -> String {
         let shortened = |id: &str| if verbose { id.to_owned() } else { short_commit(id) };
         let [commit, base] = [self.commit, self.base].map(|id| id.map(shortened));
         let paths = (!self.paths.is_empty()).then(|| some_of(self.paths.to_vec(), verbose));
         let repository = self.repository.filter(|_| verbose).map(str::to_owned);
         let words = [(" at ", commit), (" in ", paths), (" of ", repository), (", since ", base)];
         let words = words.into_iter().filter_map(|(word, what)| Some(format!("{word}{}", what?)));
-        format!("{}{}", count(self.daemon_sets, "DaemonSet"), words.collect::<String>())
+        words.collect()
     }
 
     /// `cluster prod-eu v1.36.3, 412 nodes`.

@@ -6,7 +6,7 @@ use super::daemon_set::DaemonSetView;
 use super::origin::Origin;
 use daemonset::model::NodeName;
 use planner::plan::{
-    ActionTotals, Forecast, Guard, GuardCode, Plan, RevisionTotals, Totals, Warning,
+    ActionTotals, DaemonSetPlan, Forecast, Guard, GuardCode, Plan, RevisionTotals, Totals, Warning,
 };
 use planner::words::count;
 
@@ -62,7 +62,7 @@ impl<'a> PlanView<'a> {
             origin: Origin::of(source, cluster, daemon_sets.len()),
             daemon_sets: daemon_sets.iter().map(DaemonSetView::of).collect(),
             actions: totals.actions,
-            totals: totals_words(totals),
+            totals: format!("{}{}", totals_words(totals), pauses_words(daemon_sets)),
             forecast: forecast.map(forecast_words),
             guards: guards.iter().map(Notice::of_guard).collect(),
             warnings: Notice::of_warnings(warnings),
@@ -131,13 +131,25 @@ fn guard_words(code: GuardCode) -> &'static str {
 
 /// The form of this line is for scripts too.
 fn totals_words(totals: &Totals) -> String {
-    let Totals { actions, revisions } = totals;
+    let Totals { actions, deleted_pods, revisions } = totals;
     let ActionTotals { create, delete, replace, surge, wait, keep: _ } = actions;
     let RevisionTotals { new, reused, unchanged: _ } = revisions;
+    // Surplus and ended pods are deleted besides those that the actions name.
+    let pods = (*deleted_pods > delete + replace + surge)
+        .then(|| format!(" ({} deleted)", count(*deleted_pods, "pod")));
+    let pods = pods.unwrap_or_default();
     format!(
         "Plan: {create} to create, {delete} to delete, {replace} to replace, {surge} to surge, \
-         {wait} waiting. Revisions: {new} new, {reused} reused."
+         {wait} waiting{pods}. Revisions: {new} new, {reused} reused."
     )
+}
+
+/// ` Pauses: 1 to end.`; empty without a rollout of which only the pause is left.
+fn pauses_words(daemon_sets: &[DaemonSetPlan]) -> String {
+    match daemon_sets.iter().filter(|it| it.only_ends_pause()).count() {
+        0 => String::new(),
+        pauses => format!(" Pauses: {pauses} to end."),
+    }
 }
 
 /// `About 41m (from 1236 pod starts seen in this cluster).`

@@ -88,6 +88,14 @@ pub struct NodePlan {
     pub reasons: Vec<Coded<Reason>>,
 }
 
+impl NodePlan {
+    /// The pods that the plan deletes; pods that are terminating already are not among them.
+    pub fn deleted(&self) -> impl Iterator<Item = &PodPlan> {
+        let terminating = |pod: &PodPlan| matches!(pod.reason.reason, Reason::Terminating);
+        self.pods.iter().filter(move |pod| pod.fate == Fate::Delete && !terminating(pod))
+    }
+}
+
 /// The net effect on one node.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -98,6 +98,10 @@ pub struct Totals {
     /// Nodes by action; a node counts once for each DaemonSet.
     #[serde(flatten)]
     pub actions: ActionTotals,
+    /// Pods that are deleted: at least one on each node of `delete`, `replace` and `surge`, and
+    /// more where surplus or ended pods are deleted, too.
+    #[serde(default)]
+    pub deleted_pods: u32,
     /// Target revisions by kind.
     pub revisions: RevisionTotals,
 }
