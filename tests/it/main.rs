@@ -14,7 +14,6 @@ mod fuzz;
 #[cfg(feature = "web")]
 mod github;
 #[cfg(feature = "web")]
-#[cfg(feature = "web")]
 mod markdown;
 mod past;
 #[cfg(feature = "web")]
@@ -31,6 +30,7 @@ mod secrets;
 mod snapshot;
 mod status;
 mod streams;
+mod tried;
 mod usage;
 #[cfg(feature = "web")]
 mod web;

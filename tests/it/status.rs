@@ -22,7 +22,7 @@ fn status_as_text_and_names() {
     agent   2         1         1       1            1           <none>          2m
 
     logging/agent   2 nodes need attention
-        AVAILABLE is 1 in the status, ds-plan counts 0: a pod that is terminating does not count here
+        AVAILABLE is 1 in the status, ds-plan counts 0: pods that terminate, or are Ready for too short a time, do not count here
         node-1   pod Ready for less than 10s (`minReadySeconds`)
         node-2   node has no pod yet
     ");

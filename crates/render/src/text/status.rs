@@ -135,7 +135,7 @@ fn differences(reported: Counters, counted: Counters) -> Vec<String> {
             "AVAILABLE",
             reported.available,
             counted.available,
-            "a pod that is terminating does not count here",
+            "pods that terminate, or are Ready for too short a time, do not count here",
         ),
         ("misscheduled", reported.misscheduled, counted.misscheduled, stale),
     ];
@@ -194,7 +194,7 @@ mod tests {
             logging/node-exporter-with-a-long-name   13 nodes need attention
                 the status is of generation 9, the object is at 10: the controller has not observed it yet
                 UP-TO-DATE is 40 in the status, ds-plan counts 0: only a pod's hash label counts here
-                AVAILABLE is 40 in the status, ds-plan counts 37: a pod that is terminating does not count here
+                AVAILABLE is 40 in the status, ds-plan counts 37: pods that terminate, or are Ready for too short a time, do not count here
                 12 nodes: edge-a-01 … edge-a-12   strategy OnDelete: replaced after it is deleted manually
                 edge-b-07                         pod is terminating
             ");
