@@ -67,6 +67,7 @@ mod tests {
             validate: FieldValidation::Strict,
             policies: None,
             every_file: false,
+            not_objects: manifest::NotObjects::Reject,
         };
         let errors = manifest::read(&[file], &options).unwrap_err();
         Annotations::Github.of(&Error::Manifest(errors))

@@ -269,6 +269,8 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
             | manifest::Error::OldVersion { .. }
             | manifest::Error::KindCase { .. }
             | manifest::Error::Incomplete { .. }
+            | manifest::Error::NotAnObject { .. }
+            | manifest::Error::List { .. }
             | manifest::Error::Policy { .. }
             | manifest::Error::Field { .. }
             | manifest::Error::GeneratedName { .. }

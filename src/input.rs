@@ -17,7 +17,7 @@ use super::warnings;
 use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, NamespaceName, Snapshot,
 };
-use manifest::{self, FieldValidation, Policies};
+use manifest::{self, FieldValidation, NotObjects, Policies};
 use planner::plan::{SourceInfo, Warning};
 use source::{FilesVersion, Instead};
 
@@ -81,8 +81,11 @@ pub(super) fn desired(
         return Err(Error::NoDaemonSet { files: read.unwanted });
     }
     let validate = field_validation(flags.validate);
-    let mut options = manifest::Options { default_namespace, validate, policies: None, every_file };
     let is_plain = read.origin.commit.is_none();
+    let not_objects = if is_plain { NotObjects::Reject } else { NotObjects::Skip };
+    let policies = None;
+    let mut options =
+        manifest::Options { default_namespace, validate, policies, every_file, not_objects };
     let version = is_plain.then(|| FilesVersion::of(&read.files, &shell.current_dir));
     let mut files = read.files;
     files.extend(policies::named(flags, shell)?);

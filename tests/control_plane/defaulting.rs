@@ -31,6 +31,7 @@ fn desired(text: &str) -> Result<Vec<DesiredDaemonSet>, Errors> {
         validate: FieldValidation::Warn,
         policies: None,
         every_file: false,
+        not_objects: manifest::NotObjects::Reject,
     };
     Ok(manifest::read(&[file], &options)?.daemon_sets)
 }

@@ -65,6 +65,7 @@ fn read(files: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
         validate: manifest::FieldValidation::Strict,
         policies: None,
         every_file: false,
+        not_objects: manifest::NotObjects::Reject,
     };
     manifest::read(files, &options).unwrap().daemon_sets
 }

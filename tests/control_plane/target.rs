@@ -176,6 +176,7 @@ fn desired(manifest: &Value) -> Option<DesiredDaemonSet> {
         validate: FieldValidation::Strict,
         policies: None,
         every_file: false,
+        not_objects: manifest::NotObjects::Reject,
     };
     manifest::read(&[file], &options).ok()?.daemon_sets.pop()
 }

@@ -115,7 +115,7 @@ async fn both_warn_about_odd_objects() {
     let plane = api_server();
     let client = plane.client();
     let (mut wrong, mut reported) = (Vec::new(), 0);
-    for row in all_rows().iter().filter(|row| row.errors.is_empty()) {
+    for row in all_rows().iter().filter(|row| row.errors.is_empty() || !row.warnings.is_empty()) {
         let object = row.object();
         let theirs = reported_warnings(&client, &object).await;
         let defaulted = manifest::default_daemon_set(object).unwrap();
@@ -192,14 +192,13 @@ fn difference(some: &[Cause], others: &[Cause]) -> Vec<Cause> {
     some.iter().filter(|cause| !others.contains(cause)).cloned().collect()
 }
 
-/// Why duplicate environment variables are rejected, although the API server creates such an
-/// object.
+/// Why duplicate items of some lists are rejected, although the API server creates such an object.
 #[tokio::test]
-async fn a_duplicate_variable_breaks_server_side_apply() {
+async fn duplicate_items_break_server_side_apply() {
     let plane = api_server();
     let client = plane.client();
     let rows: Vec<Row> = all_rows().into_iter().filter(|row| row.ours).collect();
-    assert!(!rows.is_empty());
+    assert!(rows.len() > 8);
     for row in rows {
         let object = row.object();
         assert_eq!(refusals(&client, &object).await, [], "{}", row.name);

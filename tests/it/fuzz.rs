@@ -132,6 +132,7 @@ fn read_manifest(bytes: Vec<u8>) -> Result<(), String> {
         validate,
         policies: None,
         every_file: false,
+        not_objects: manifest::NotObjects::Reject,
     };
     let Err(errors) = manifest::read(&[file], &options) else { return Ok(()) };
     for error in &errors {

@@ -89,6 +89,7 @@ fn desired(text: &str) -> Result<manifest::Desired, manifest::Errors> {
             validate,
             policies: None,
             every_file: false,
+            not_objects: manifest::NotObjects::Reject,
         },
     )
 }

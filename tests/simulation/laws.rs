@@ -68,6 +68,7 @@ impl LawChecker {
                 validate: manifest::FieldValidation::Strict,
                 policies: None,
                 every_file: false,
+                not_objects: manifest::NotObjects::Reject,
             };
             manifest::read(&[file], &options).expect("valid manifests").daemon_sets
         };

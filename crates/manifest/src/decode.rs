@@ -34,14 +34,15 @@ pub(super) enum Problem {
 }
 
 /// Decodes `object` as a DaemonSet; returns it as it would be served, without `status`, and all
-/// problems.
+/// problems, those of `status` included: the server decodes it before it ignores it.
 pub(super) fn daemon_set(mut object: Value) -> (Value, Vec<Problem>) {
-    drop_status(&mut object);
     let mut decoder = Decoder::default();
     if let Some(fields) = structure("DaemonSet") {
         object = decoder.structure(fields, object);
     }
-    drop_status(&mut object);
+    if let Value::Object(fields) = &mut object {
+        fields.remove("status");
+    }
     (object, decoder.problems)
 }
 
@@ -52,12 +53,6 @@ pub(super) fn unknown_paths(problems: &[Problem]) -> BTreeSet<String> {
         Problem::Type { .. } => None,
     });
     unknown.collect()
-}
-
-fn drop_status(object: &mut Value) {
-    if let Value::Object(fields) = object {
-        fields.remove("status");
-    }
 }
 
 #[derive(Default)]

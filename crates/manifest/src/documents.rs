@@ -1,6 +1,6 @@
 //! Splits a file's text into documents as kubectl does (upstream: `YAMLOrJSONDecoder`,
 //! `YAMLReader`): consecutive JSON objects first, then YAML documents between lines that begin with
-//! `---`. Not here: parsing a document (`yaml`).
+//! `---`. The first two objects may be JSON that only YAML takes, such as one with a trailing comma. Not here: parsing a document (`yaml`).
 
 use serde::de::IgnoredAny;
 
@@ -15,21 +15,38 @@ pub(super) struct Document<'t> {
     pub(super) is_json: bool,
 }
 
-/// A separator line with text after `---`, which kubectl rejects.
+/// A part of a file that kubectl rejects, although it may be YAML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BadSeparator {
+pub(super) struct Rejected {
     pub(super) at: Mark,
+    pub(super) why: Rejection,
+}
+
+/// The reason why kubectl rejects a part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Rejection {
+    /// A separator line with text after `---`.
+    #[error("only a comment may follow `---` on its line")]
+    Separator,
+    /// Anything else than JSON after several JSON objects.
+    #[error("not a JSON object; after two JSON objects, kubectl reads nothing else")]
+    AfterJson,
 }
 
 /// The documents of `text`, in order, including empty ones.
-pub(super) fn split(text: &str) -> Vec<Result<Document<'_>, BadSeparator>> {
+pub(super) fn split(text: &str) -> Vec<Result<Document<'_>, Rejected>> {
     let (mut documents, rest) = json_objects(text);
-    split_yaml(rest, &mut documents);
+    let blank = rest.text.len() - rest.text.trim_start().len();
+    if documents.len() > 1 && blank < rest.text.len() {
+        documents.push(Err(Rejected { at: rest.mark_at(blank), why: Rejection::AfterJson }));
+    } else {
+        split_yaml(rest, &mut documents);
+    }
     documents
 }
 
 /// The JSON objects at the beginning, and the rest of the text.
-fn json_objects(text: &str) -> (Vec<Result<Document<'_>, BadSeparator>>, Document<'_>) {
+fn json_objects(text: &str) -> (Vec<Result<Document<'_>, Rejected>>, Document<'_>) {
     let start = Mark { line: 1, column: 1 };
     let mut rest = Document { text, start, is_json: false };
     let mut objects = Vec::new();
@@ -47,7 +64,7 @@ fn json_objects(text: &str) -> (Vec<Result<Document<'_>, BadSeparator>>, Documen
     (objects, rest)
 }
 
-fn split_yaml<'t>(whole: Document<'t>, documents: &mut Vec<Result<Document<'t>, BadSeparator>>) {
+fn split_yaml<'t>(whole: Document<'t>, documents: &mut Vec<Result<Document<'t>, Rejected>>) {
     let mut rest = whole;
     let mut at = 0;
     for line in whole.text.split_inclusive('\n') {
@@ -60,7 +77,7 @@ fn split_yaml<'t>(whole: Document<'t>, documents: &mut Vec<Result<Document<'t>, 
         documents.push(Ok(document));
         let after = after.trim();
         if !after.is_empty() && !after.starts_with('#') {
-            documents.push(Err(BadSeparator { at: separator.start }));
+            documents.push(Err(Rejected { at: separator.start, why: Rejection::Separator }));
         }
         (rest, at) = (next, 0);
     }
@@ -101,7 +118,12 @@ mod tests {
                     let Mark { line, column } = document.start;
                     format!("{line}:{column} {}", document.text.trim())
                 }
-                Err(BadSeparator { at }) => format!("{}:{} bad separator", at.line, at.column),
+                Err(Rejected { at, why: Rejection::Separator }) => {
+                    format!("{}:{} bad separator", at.line, at.column)
+                }
+                Err(Rejected { at, why: Rejection::AfterJson }) => {
+                    format!("{}:{} after JSON", at.line, at.column)
+                }
             })
             .collect()
     }
@@ -122,6 +144,9 @@ mod tests {
                 &["1:1 {}", "1:3 {\"a\":\n1}", "3:3 {}", "3:6 "],
             ),
             ("JSON, then YAML", "{}\n---\na: 1", &["1:1 {}", "1:3 ", "3:1 a: 1"]),
+            ("an object that only YAML takes", "{}\n{a: 1}\n", &["1:1 {}", "1:3 {a: 1}"]),
+            ("a third one", "{}\n{}\n {a: 1}\n", &["1:1 {}", "1:3 {}", "3:2 after JSON"]),
+            ("YAML after two", "{} {}\n---\na: 1", &["1:1 {}", "1:3 {}", "2:1 after JSON"]),
             ("flow YAML is not JSON", "{a: 1}\n", &["1:1 {a: 1}"]),
         ] {
             assert_eq!(parts(text), want, "{name}");

@@ -108,13 +108,29 @@ pub enum Error {
         /// The object's `kind`.
         kind: String,
     },
-    /// An object without `apiVersion`, or without `kind`.
-    #[error("{place}: {missing} is missing")]
+    /// A DaemonSet without `apiVersion`, or an object of `apps/v1` without `kind`.
+    #[error("{place}: {missing}")]
     Incomplete {
         /// Position of the object.
         place: Place,
-        /// `apiVersion` or `kind`.
-        missing: &'static str,
+        /// What is missing.
+        missing: Missing,
+    },
+    /// A document or an item of a list that is not a Kubernetes object.
+    #[error("{place}: not a Kubernetes object: {problem}")]
+    NotAnObject {
+        /// Position of the document or item.
+        place: Place,
+        /// The problem.
+        problem: NotAnObject,
+    },
+    /// A list that kubectl does not expand, or not in that way.
+    #[error("{place}: {problem}")]
+    List {
+        /// Position of the list, or of the item.
+        place: Place,
+        /// The problem.
+        problem: ListProblem,
     },
     /// An invalid policy.
     #[error("{place}: RolloutPolicy: {}{message}", prefix(path))]
@@ -204,6 +220,8 @@ impl Error {
             | Self::OldVersion { place, .. }
             | Self::KindCase { place, .. }
             | Self::Incomplete { place, .. }
+            | Self::NotAnObject { place, .. }
+            | Self::List { place, .. }
             | Self::Type { place, .. }
             | Self::UnknownField { place, .. }
             | Self::Field { place, .. }
@@ -231,8 +249,69 @@ pub struct Seen {
     pub parsed: usize,
     /// Number of objects of other kinds in the parsed files, by kind.
     pub other_kinds: BTreeMap<String, usize>,
-    /// Number of documents without a kind in the parsed files.
-    pub without_kind: usize,
+    /// Number of documents in the parsed files that are not Kubernetes objects.
+    pub not_objects: usize,
+}
+
+/// The fields that an object lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// `apiVersion`, or it is not a string.
+    #[error("apiVersion is missing")]
+    ApiVersion,
+    /// `kind`, or it is not a string.
+    #[error("kind is missing")]
+    Kind,
+    /// Both.
+    #[error("apiVersion and kind are missing")]
+    Both,
+}
+
+impl Missing {
+    /// What an object lacks, of which at least one is `None`.
+    pub(super) fn of(version: Option<&str>, kind: Option<&str>) -> Self {
+        match (version, kind) {
+            (Some(_), _) => Self::Kind,
+            (None, Some(_)) => Self::ApiVersion,
+            (None, None) => Self::Both,
+        }
+    }
+}
+
+/// The reason why a document or an item of a list is not a Kubernetes object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnObject {
+    /// It is not a mapping.
+    #[error("{0}")]
+    Kind(JsonKind),
+    /// It is a mapping without them.
+    #[error(transparent)]
+    Missing(Missing),
+}
+
+/// The reason why a list is rejected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListProblem {
+    /// An item of a list is a list.
+    #[error("a list inside a list, which kubectl rejects; move its items to the outer list")]
+    Nested,
+    /// `items` is absent, or not a list.
+    #[error("`items` must be a list")]
+    NoItems,
+    /// An object that is no list has `items`.
+    #[error("kubectl reads an object with `items` as a list; remove them from this {kind}")]
+    Named {
+        /// The kind of the object.
+        kind: String,
+    },
+    /// A DaemonSet or a policy in a list of other kinds.
+    #[error("{kind} in {list}; move it to a `List` of v1, or to a document of its own")]
+    Elsewhere {
+        /// The kind of the item.
+        kind: String,
+        /// The list, such as `a FooList of example.dev/v1`.
+        list: String,
+    },
 }
 
 /// The reason why bytes are not valid text.
@@ -360,21 +439,25 @@ fn advice(want: &str, have: JsonKind) -> &'static str {
 
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { files, parsed, other_kinds, without_kind } = self;
+        let Self { files, parsed, other_kinds, not_objects } = self;
         let plural = if *files == 1 { "" } else { "s" };
         write!(f, "{files} file{plural}")?;
         if parsed != files {
             write!(f, ", {parsed} of them parsed")?;
         }
-        if !other_kinds.is_empty() {
-            let kinds: Vec<_> =
-                other_kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-            write!(f, "; other objects: {}", kinds.join(", "))?;
-        }
-        match without_kind {
-            0 => Ok(()),
-            1 => f.write_str("; 1 document has no kind"),
-            count => write!(f, "; {count} documents have no kind"),
+        let kinds = other_kinds.iter().map(|(kind, count)| format!("{count} {kind}"));
+        let kinds = kinds.collect::<Vec<_>>().join(", ");
+        let others = match not_objects {
+            0 => String::new(),
+            1 => "1 document that is not a Kubernetes object".to_owned(),
+            count => format!("{count} documents that are not Kubernetes objects"),
+        };
+        let it = if *files == 1 { "it has" } else { "they have" };
+        match (kinds.is_empty(), others.is_empty()) {
+            (true, true) => Ok(()),
+            (false, true) => write!(f, "; {it} {kinds}"),
+            (true, false) => write!(f, "; {it} {others}"),
+            (false, false) => write!(f, "; {it} {kinds} and {others}"),
         }
     }
 }

@@ -40,10 +40,13 @@ use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, NamespaceNa
 use decode::Problem;
 use objects::Objects;
 
-pub use error::{EncodingProblem, Error, Errors, JsonKind, Limit, Seen, TypeProblem};
+pub use error::{
+    EncodingProblem, Error, Errors, JsonKind, Limit, ListProblem, Missing, NotAnObject, Seen,
+    TypeProblem,
+};
 pub use field_error::{ErrorKind, FieldError, RefusedBy};
 pub use mentions::is_read;
-pub use options::{FieldValidation, Options};
+pub use options::{FieldValidation, NotObjects, Options};
 pub use policy::Policies;
 pub use single::{NotOneDocument, single_document};
 pub use validate::{selector_changes, unchecked_volumes, validate, validate_update, warnings};
@@ -75,7 +78,7 @@ pub struct Desired {
 /// server, a duplicate DaemonSet, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
     let Objects { daemon_sets, policies, namespaces, seen, mut warnings, mut errors } =
-        objects::collect(files, options.every_file);
+        objects::collect(files, options.every_file, options.not_objects);
     let policies = match &options.policies {
         Some(elsewhere) => elsewhere.clone(),
         None => Policies::read(&policies, &mut errors),
@@ -119,7 +122,7 @@ pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors
 /// # Errors
 /// All errors of the policies, and of files that cannot be parsed.
 pub fn read_policies(files: &[ManifestFile]) -> Result<Policies, Errors> {
-    let Objects { policies, mut errors, .. } = objects::collect(files, false);
+    let Objects { policies, mut errors, .. } = objects::collect(files, false, NotObjects::Skip);
     let policies = Policies::read(&policies, &mut errors);
     if errors.is_empty() { Ok(policies) } else { Err(Errors(errors)) }
 }

@@ -1,18 +1,23 @@
 //! Finds the DaemonSets, policies and namespaces in files, and counts all other objects.
 //!
 //! Lists are expanded as kubectl does it (upstream: `decodeToList`: whatever has `items` is a
-//! list). Not here: decoding a DaemonSet (`daemon_set`).
+//! list), and documents that are not objects are rejected as it rejects them, if the files were
+//! named. Not here: decoding a DaemonSet (`daemon_set`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use daemonset::model::{ManifestFile, NamespaceName, Place};
 
-use super::documents::{self, BadSeparator, Document};
+use super::documents::{self, Document, Rejected};
 use super::encoding;
-use super::error::{Error, Limit, MAX_DOCUMENTS, MAX_FILE_BYTES, Seen};
+use super::error::{
+    Error, JsonKind, Limit, ListProblem, MAX_DOCUMENTS, MAX_FILE_BYTES, Missing, NotAnObject, Seen,
+};
 use super::mentions::is_read;
+use super::options::NotObjects;
 use super::tree::{Data, Mark, Node};
 use super::warning::Warning;
 use super::yaml::{self, DuplicateKey, Tree, YamlError, YamlProblem};
@@ -38,18 +43,24 @@ pub(super) struct Objects {
 }
 
 /// Parses the files that mention a kind that is read, or every file.
-pub(super) fn collect(files: &[ManifestFile], every_file: bool) -> Objects {
+pub(super) fn collect(
+    files: &[ManifestFile],
+    every_file: bool,
+    not_objects: NotObjects,
+) -> Objects {
     let mut objects = Objects::default();
     objects.seen.files = files.len();
     for file in files.iter().filter(|file| every_file || is_read(&file.bytes)) {
         objects.seen.parsed += 1;
-        FileReader { path: &file.path, objects: &mut objects }.read(&file.bytes);
+        let objects = &mut objects;
+        FileReader { path: &file.path, not_objects, objects }.read(&file.bytes);
     }
     objects
 }
 
 struct FileReader<'f> {
     path: &'f Arc<str>,
+    not_objects: NotObjects,
     objects: &'f mut Objects,
 }
 
@@ -82,9 +93,9 @@ impl FileReader<'_> {
         for document in documents {
             match document {
                 Ok(document) => self.document(&document, &mut alias_weight),
-                Err(BadSeparator { at }) => {
+                Err(Rejected { at, why }) => {
                     let place = self.place(at);
-                    let message = "only a comment may follow `---` on its line".to_owned();
+                    let message = why.to_string();
                     self.objects.errors.push(Error::Syntax { place, message });
                 }
             }
@@ -96,7 +107,7 @@ impl FileReader<'_> {
             Ok(None) => {}
             Ok(Some(Tree { root, duplicates })) => {
                 self.warn_of_duplicates(duplicates);
-                self.object(root, None);
+                self.object(&root, None);
             }
             Err(YamlError { at, problem: YamlProblem::Limit(limit) }) => self.limit(at, limit),
             Err(YamlError { at, problem: YamlProblem::Syntax(message) }) => {
@@ -114,59 +125,153 @@ impl FileReader<'_> {
         }
     }
 
-    /// Classifies one object. Items of a typed list may omit `apiVersion` and `kind`, which are
-    /// then given by `inferred`.
-    fn object(&mut self, node: Rc<Node>, inferred: Option<(&str, &str)>) {
-        if matches!(&node.data, Data::Scalar(value) if value.is_null()) {
+    /// Classifies one document, or one item of a `list`.
+    fn object(&mut self, node: &Rc<Node>, list: Option<&List<'_>>) {
+        if list.is_none() && matches!(&node.data, Data::Scalar(value) if value.is_null()) {
             return;
         }
+        let Data::Map(_) = &node.data else {
+            let problem = NotAnObject::Kind(JsonKind::of(&node.to_value()));
+            return self.not_an_object(node.at, problem, list);
+        };
+        // Items of a typed list may omit both.
+        let inferred = list.and_then(List::of_items);
         let (version, kind) = match (node.text("apiVersion"), node.text("kind"), inferred) {
             (None, None, Some((version, kind))) => (Some(version), Some(kind)),
-            (version, kind, _) => (version, kind),
+            (version, kind, _) => (version, kind.filter(|kind| !kind.is_empty())),
         };
-        if let Some(Data::List(items)) = node.get("items").map(|items| &items.data) {
-            let item_kind = kind.and_then(|kind| kind.strip_suffix("List"));
-            let inferred = version.zip(item_kind.filter(|kind| !kind.is_empty()));
-            for item in items {
-                self.object(Rc::clone(item), inferred);
-            }
-            return;
+        if let Some(items) = node.get("items") {
+            return self.items(node.at, items, &List { version, kind }, list);
         }
-        let place = self.place(node.at);
-        let Some(kind) = kind else {
-            self.objects.seen.without_kind += 1;
-            return self.objects.warnings.push(Warning::NotAnObject { place });
+        match (version, kind) {
+            (Some(version), Some(kind)) => self.typed(node, version, kind, list),
+            (None, Some("DaemonSet")) | (Some("apps/v1"), None) => {
+                let (place, missing) = (self.place(node.at), Missing::of(version, kind));
+                self.objects.errors.push(Error::Incomplete { place, missing });
+            }
+            (None, _) | (_, None) => {
+                let problem = NotAnObject::Missing(Missing::of(version, kind));
+                self.not_an_object(node.at, problem, list);
+            }
+        }
+    }
+
+    /// An error where kubectl reads every document: in files that were named, and in lists that
+    /// are expanded.
+    fn not_an_object(&mut self, at: Mark, problem: NotAnObject, list: Option<&List<'_>>) {
+        let place = self.place(at);
+        match list {
+            Some(list) if !list.is_expanded() => {}
+            None if self.not_objects == NotObjects::Skip => {
+                self.objects.seen.not_objects += 1;
+                self.objects.warnings.push(Warning::NotAnObject { place });
+            }
+            Some(_) | None => self.objects.errors.push(Error::NotAnObject { place, problem }),
+        }
+    }
+
+    /// Expands `items`, which make a list of any object (upstream: `FlattenListVisitor`). Lists
+    /// that the server may not have are searched only for what must not be missed.
+    fn items(&mut self, at: Mark, items: &Node, list: &List<'_>, around: Option<&List<'_>>) {
+        let is_list = matches!(items.data, Data::List(_));
+        let problem = if around.is_some_and(List::is_expanded) {
+            Some(ListProblem::Nested)
+        } else if let Some(kind @ ("DaemonSet" | "RolloutPolicy")) = list.kind {
+            Some(ListProblem::Named { kind: kind.to_owned() })
+        } else {
+            (list.is_expanded() && !is_list).then_some(ListProblem::NoItems)
         };
-        match (kind, version, version.and_then(group)) {
-            ("DaemonSet", None, _) => {
-                self.objects.errors.push(Error::Incomplete { place, missing: "apiVersion" });
+        if let Some(problem) = problem {
+            let place = self.place(at);
+            return self.objects.errors.push(Error::List { place, problem });
+        }
+        if list.version.is_none() || list.kind.is_none() {
+            let problem = NotAnObject::Missing(Missing::of(list.version, list.kind));
+            self.not_an_object(at, problem, around);
+        } else if !list.is_expanded() && (!is_list || list.of_items().is_none()) {
+            count(&mut self.objects.seen.other_kinds, list.kind.unwrap_or_default().to_owned());
+        }
+        if let Data::List(items) = &items.data {
+            items.iter().for_each(|item| self.object(item, Some(list)));
+        }
+    }
+
+    fn typed(&mut self, node: &Rc<Node>, version: &str, kind: &str, list: Option<&List<'_>>) {
+        let place = self.place(node.at);
+        let is_read = matches!(kind, "DaemonSet" | "RolloutPolicy");
+        if let Some(list) = list.filter(|list| is_read && !list.may_hold(version, kind)) {
+            let problem = ListProblem::Elsewhere { kind: kind.to_owned(), list: list.to_string() };
+            return self.objects.errors.push(Error::List { place, problem });
+        }
+        let found = || Found { path: Arc::clone(self.path), node: Rc::clone(node) };
+        match (kind, version, group(version)) {
+            ("List" | "DaemonSetList", "v1" | "apps/v1", _) => {
+                let problem = ListProblem::NoItems;
+                self.objects.errors.push(Error::List { place, problem });
             }
-            ("DaemonSet", Some("apps/v1"), _) => {
-                let path = Arc::clone(self.path);
-                self.objects.daemon_sets.push(Found { path, node });
+            ("DaemonSet", "apps/v1", _) => {
+                let found = found();
+                self.objects.daemon_sets.push(found);
             }
-            ("DaemonSet", Some(version), Some("apps" | "extensions") | None) => {
+            ("DaemonSet", version, Some("apps" | "extensions") | None) => {
                 let api_version = version.to_owned();
                 self.objects.errors.push(Error::OldVersion { place, api_version });
             }
             ("RolloutPolicy", _, Some("ds-plan.dev") | None) => {
-                let path = Arc::clone(self.path);
-                self.objects.policies.push(Found { path, node });
+                let found = found();
+                self.objects.policies.push(found);
             }
             ("DaemonSet" | "RolloutPolicy", _, Some(group)) => {
                 count(&mut self.objects.seen.other_kinds, format!("{kind}.{group}"));
             }
-            (kind, Some("apps/v1"), _) if kind.eq_ignore_ascii_case("DaemonSet") => {
+            (kind, "apps/v1", _) if kind.eq_ignore_ascii_case("DaemonSet") => {
                 let kind = kind.to_owned();
                 self.objects.errors.push(Error::KindCase { place, kind });
             }
             (kind, version, _) => {
-                if (kind, version) == ("Namespace", Some("v1")) {
+                if (kind, version) == ("Namespace", "v1") {
                     let name = node.get("metadata").and_then(|metadata| metadata.text("name"));
                     self.objects.namespaces.extend(name.map(NamespaceName::from));
                 }
                 count(&mut self.objects.seen.other_kinds, kind.to_owned());
             }
+        }
+    }
+}
+
+/// An object with `items`.
+struct List<'n> {
+    version: Option<&'n str>,
+    kind: Option<&'n str>,
+}
+
+impl<'n> List<'n> {
+    /// `true` for lists that every server has. kubectl also expands the lists of other kinds that
+    /// its server has, but no manifest is written that way.
+    fn is_expanded(&self) -> bool {
+        matches!(
+            (self.version, self.kind),
+            (Some("v1" | "apps/v1"), Some("List")) | (Some("apps/v1"), Some("DaemonSetList"))
+        )
+    }
+
+    /// The version and kind of items that name neither.
+    fn of_items(&self) -> Option<(&'n str, &'n str)> {
+        let kind = self.kind?.strip_suffix("List").filter(|kind| !kind.is_empty())?;
+        Some((self.version?, kind))
+    }
+
+    fn may_hold(&self, version: &str, kind: &str) -> bool {
+        self.is_expanded() && self.of_items().is_none_or(|items| items == (version, kind))
+    }
+}
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.version, self.kind) {
+            (Some(version), Some(kind)) => write!(f, "a {kind} of {version}"),
+            (None, Some(kind)) => write!(f, "a {kind} without apiVersion"),
+            (_, None) => f.write_str("a list without kind"),
         }
     }
 }

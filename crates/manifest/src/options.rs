@@ -16,6 +16,19 @@ pub struct Options {
     /// Parse every file, not only those that mention a kind that is read: for callers that report
     /// what is *not* there.
     pub every_file: bool,
+    /// Treatment of documents that are not Kubernetes objects.
+    pub not_objects: NotObjects,
+}
+
+/// The treatment of documents that are not Kubernetes objects: no mapping, or without `apiVersion`
+/// or `kind`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NotObjects {
+    /// They are errors, as with kubectl: for files that the user has named.
+    #[default]
+    Reject,
+    /// They are skipped with a warning: a repository has other YAML files too.
+    Skip,
 }
 
 /// kubectl's `--validate`: the treatment of unknown fields. Duplicate keys are always a warning

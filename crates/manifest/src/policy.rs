@@ -122,6 +122,7 @@ spec:
                 validate,
                 policies: None,
                 every_file: false,
+                not_objects: crate::options::NotObjects::Reject,
             },
         )
     }

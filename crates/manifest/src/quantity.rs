@@ -23,13 +23,14 @@ pub enum Rounding {
 /// # Errors
 /// The text is not a quantity; the API server answers 400.
 pub fn canonical(text: &str, rounding: Rounding) -> Result<String, NotAQuantity> {
-    let parts = Parts::split(text.trim())?;
+    let text = trimmed(text);
+    let parts = Parts::split(text)?;
     let (style, exponent) = Style::of_suffix(parts.suffix).ok_or(NotAQuantity)?;
     let (scale, is_small) = parts.scale(style, exponent);
     if is_small {
         let rounds = rounding == Rounding::Milli && scale < MILLI;
         if parts.looks_canonical(style, scale) && !rounds {
-            return Ok(text.trim().to_owned());
+            return Ok(text.to_owned());
         }
     } else if !parts.has_digits {
         return Err(NotAQuantity);
@@ -45,10 +46,19 @@ pub fn canonical(text: &str, rounding: Rounding) -> Result<String, NotAQuantity>
 /// # Errors
 /// The text is not a quantity.
 pub fn billionths(text: &str) -> Result<i128, NotAQuantity> {
-    let parts = Parts::split(text.trim())?;
+    let parts = Parts::split(trimmed(text))?;
     let (style, exponent) = Style::of_suffix(parts.suffix).ok_or(NotAQuantity)?;
     let (amount, _) = Amount::of(&parts, style, exponent, false);
     Ok(amount.round_up(NANO).billionths())
+}
+
+/// `text` without the white space that upstream removes: it trims the JSON, in which line ends, tabs
+/// and the two separators are escapes.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| match c {
+        '\0'..='\x1f' | '\u{2028}' | '\u{2029}' => false,
+        other => other.is_whitespace(),
+    })
 }
 
 const NANO: i64 = -9;
@@ -350,6 +360,14 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn white_space_is_trimmed_only_where_json_does_not_escape_it() {
+        for (text, want) in [(" 1 ", Ok("1")), ("\u{a0}1", Ok("1")), ("1\n", Err(NotAQuantity))] {
+            let canonical = canonical(text, Rounding::Exact);
+            assert_eq!(canonical.as_deref().map_err(|error| *error), want, "{text:?}");
+        }
+    }
 
     /// `quantities.json` contains the answers of upstream's own code; a control-plane test compares
     /// thousands more.

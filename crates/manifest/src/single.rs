@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::documents::{self, BadSeparator};
+use super::documents::{self, Rejected};
 use super::encoding;
 use super::yaml::{self, Tree, YamlProblem};
 
@@ -28,9 +28,8 @@ pub fn single_document(bytes: &[u8]) -> Result<Value, NotOneDocument> {
     let mut found = None;
     let mut alias_weight = 0;
     for document in documents::split(&text) {
-        let document = document.map_err(|BadSeparator { at }| {
-            not_one(at.line, "only a comment may follow `---` on its line".to_owned())
-        })?;
+        let document =
+            document.map_err(|Rejected { at, why }| not_one(at.line, why.to_string()))?;
         let tree = yaml::parse(&document, &mut alias_weight).map_err(|error| {
             not_one(
                 error.at.line,

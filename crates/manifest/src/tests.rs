@@ -17,7 +17,13 @@ fn file(path: &str, bytes: impl AsRef<[u8]>) -> ManifestFile {
 fn read_as(files: &[ManifestFile], validate: FieldValidation) -> Result<Desired, Errors> {
     read(
         files,
-        &Options { default_namespace: "here".into(), validate, policies: None, every_file: false },
+        &Options {
+            default_namespace: "here".into(),
+            validate,
+            policies: None,
+            every_file: false,
+            not_objects: NotObjects::Skip,
+        },
     )
 }
 
@@ -134,9 +140,9 @@ fn bad_files_are_refused_with_their_place() {
         ),
         (
             "nothing in it",
-            "kind: Service\n---\nkind: DaemonSet\napiVersion: apps.kruise.io/v1alpha1\n---\ntext",
-            "no DaemonSet found in 1 file; other objects: \
-             1 DaemonSet.apps.kruise.io, 1 Service; 1 document has no kind",
+            "apiVersion: v1\nkind: Service\n---\nkind: DaemonSet\napiVersion: apps.kruise.io/v1alpha1\n---\ntext",
+            "no DaemonSet found in 1 file; it has 1 DaemonSet.apps.kruise.io, 1 Service and 1 document \
+             that is not a Kubernetes object",
         ),
         (
             "small letters",
@@ -306,6 +312,113 @@ fn lists_are_expanded_and_other_kinds_are_counted() {
     assert_eq!(desired.warnings, []);
 }
 
+/// A control-plane test compares them with kubectl.
+#[test]
+fn lists_that_kubectl_rejects_are_errors() {
+    let item = daemon_set("a", "", "").trim_end().replace('\n', "\n  ");
+    let untyped = item.replace("apiVersion: apps/v1\n  kind: DaemonSet\n  ", "# DaemonSet\n  ");
+    let list = |head: &str, item: &str| format!("{head}\nitems:\n- {item}\n");
+    let core = "apiVersion: v1\nkind: List";
+    let inner = list(core, &item).trim_end().replace('\n', "\n  ");
+    for (name, text, want) in [
+        ("list in a list", list(core, &inner), "4:3: a list inside a list, which kubectl rejects"),
+        ("no version", list("kind: List", &item), "3:3: DaemonSet in a List without apiVersion"),
+        ("no kind", list("apiVersion: v1", &item), "3:3: DaemonSet in a list without kind"),
+        (
+            "another version",
+            list("apiVersion: v2\nkind: List", &item),
+            "4:3: DaemonSet in a List of v2; move it to a `List` of v1, or to a document of its own",
+        ),
+        (
+            "a foreign group",
+            list("apiVersion: example.dev/v1\nkind: FooList", &item),
+            "4:3: DaemonSet in a FooList of example.dev/v1; move it",
+        ),
+        (
+            "another kind",
+            list("apiVersion: v1\nkind: PodList", &item),
+            "4:3: DaemonSet in a PodList",
+        ),
+        ("untyped item", list(core, &untyped), "5:3: not a Kubernetes object: apiVersion and kind"),
+        ("text", list(core, "DaemonSet"), "4:3: not a Kubernetes object: a string"),
+        (
+            "nothing",
+            format!("{core} # DaemonSet\nitems: [null]"),
+            "3:9: not a Kubernetes object: null",
+        ),
+        ("no items", format!("{core} # DaemonSet"), "1:1: `items` must be a list"),
+        (
+            "items of another type",
+            format!("{core}\nitems: DaemonSet"),
+            "1:1: `items` must be a list",
+        ),
+        (
+            "items of a DaemonSet",
+            daemon_set("a", "", "items: null\n"),
+            "1:1: kubectl reads an object with `items` as a list; remove them from this DaemonSet",
+        ),
+    ] {
+        let errors = errors(&text);
+        let starts = |error: &String| error.starts_with(&format!("f.yaml:{want}"));
+        assert!(errors.first().is_some_and(starts), "{name}: {errors:?}");
+    }
+    let daemon_sets =
+        |head: &str, item: &str| read_one(&list(head, item)).map(|it| it.daemon_sets.len());
+    assert_eq!(daemon_sets("apiVersion: apps/v1\nkind: DaemonSetList", &untyped), Ok(1));
+    assert_eq!(daemon_sets("apiVersion: apps/v1\nkind: List", &item), Ok(1));
+}
+
+#[test]
+fn documents_that_are_no_objects_are_errors_in_named_files_and_skipped_in_repositories() {
+    for (document, problem) in [
+        ("text", "a string"),
+        ("- kind: DaemonSet", "a list"),
+        ("3", "a number"),
+        ("kind: Service", "apiVersion is missing"),
+        ("apiVersion: v1", "kind is missing"),
+        ("apiVersion: v1\nkind: ''", "kind is missing"),
+        ("on: push", "apiVersion and kind are missing"),
+        ("items: [x]", "apiVersion and kind are missing"),
+    ] {
+        let files = [file("f.yaml", format!("{}---\n{document}\n", daemon_set("a", "", "")))];
+        let read = |not_objects| {
+            let (default_namespace, policies) = ("here".into(), None);
+            let validate = FieldValidation::Strict;
+            read(
+                &files,
+                &Options { default_namespace, validate, policies, every_file: false, not_objects },
+            )
+        };
+        let errors = read(NotObjects::Reject).unwrap_err().to_string();
+        assert_eq!(errors, format!("f.yaml:14:1: not a Kubernetes object: {problem}"));
+        let skipped = read(NotObjects::Skip).unwrap();
+        let warnings: Vec<_> = skipped.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            warnings,
+            ["f.yaml:14:1: a document that is not a Kubernetes object is skipped"]
+        );
+    }
+    // Too close to a DaemonSet to be skipped.
+    assert_eq!(errors("apiVersion: apps/v1 # DaemonSet"), ["f.yaml:1:1: kind is missing"]);
+}
+
+#[test]
+fn the_status_is_decoded_before_it_is_ignored() {
+    let with = |status: &str| daemon_set("a", "", "") + "status: " + status;
+    assert_eq!(errors(&with("{numberReady: 3}")), [""; 0]);
+    for (status, want) in [
+        ("{numberReady: many}", "13:23: status.numberReady: must be a whole number, not a string"),
+        ("{ready: 3}", "13:17: unknown field `status.ready`"),
+        ("3", "13:9: status: must be a mapping, not a number"),
+    ] {
+        let errors = errors(&with(status));
+        assert!(
+            errors.len() == 1 && errors[0].starts_with(&format!("f.yaml:{want}")),
+            "{errors:?}"
+        );
+    }
+}
+
 #[test]
 fn unknown_fields_are_errors_warnings_or_nothing() {
     let files = [file("f.yaml", daemon_set("a", "      foo: 1\n", ""))];
@@ -339,8 +452,8 @@ fn suspicious_content_is_warned_about() {
              `metadata.annotations[deprecated.daemonset.template.generation]` are written by the \
              server and ignored",
             "f.yaml:19:7: key `hostPID` is already on line 18; this later value is used",
-            "f.yaml:21:1: a document without apiVersion and kind is skipped",
-            "f.yaml:23:1: a document without apiVersion and kind is skipped",
+            "f.yaml:21:1: a document that is not a Kubernetes object is skipped",
+            "f.yaml:23:1: a document that is not a Kubernetes object is skipped",
         ]
     );
     let raw = &desired.daemon_sets[0].raw;

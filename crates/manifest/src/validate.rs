@@ -41,6 +41,7 @@ mod selector;
 mod strategy;
 #[cfg(test)]
 mod tests;
+mod unique_keys;
 mod volumes;
 mod warnings;
 
@@ -55,13 +56,14 @@ use super::FieldError;
 
 pub use self::warnings::{unchecked_volumes, warnings};
 
-/// All errors with which the API server would reject the creation of this DaemonSet, and those of
-/// `ds-plan`, in upstream's order (keys of a map in the map's order). Equal errors are listed once.
+/// All errors with which the API server would reject the creation of this DaemonSet, in upstream's
+/// order (keys of a map in the map's order), and then those of `ds-plan`. Equal errors are listed once.
 pub fn validate(daemon_set: &Value) -> Vec<FieldError> {
     let reports = Reports::default();
     let object = At::root(daemon_set, &reports);
     metadata::check(&object.get("metadata"));
     check_spec(&object.get("spec"));
+    unique_keys::check(&object);
     // Upstream's message contains equal errors once.
     let mut seen = BTreeSet::new();
     let errors = reports.errors.into_inner().into_iter();

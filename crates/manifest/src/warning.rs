@@ -39,7 +39,7 @@ pub enum Warning {
         /// Paths of the fields.
         fields: Vec<String>,
     },
-    /// A document without `apiVersion` and `kind` was skipped.
+    /// A document that is not a Kubernetes object was skipped.
     NotAnObject {
         /// Position of the document.
         place: Place,
@@ -145,7 +145,7 @@ impl fmt::Display for Warning {
                 }
             ),
             Self::NotAnObject { place } => {
-                write!(f, "{place}: a document without apiVersion and kind is skipped")
+                write!(f, "{place}: a document that is not a Kubernetes object is skipped")
             }
         }
     }

@@ -17,6 +17,7 @@
 mod error;
 mod line_ends;
 mod merge_key;
+mod tabs;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -33,6 +34,7 @@ pub(super) use error::{YamlError, YamlProblem};
 use error::syntax;
 use line_ends::LineEnds;
 use merge_key::{is_merge_key, merge};
+use tabs::Tabs;
 
 /// Limit of the expanded size of aliases in one file, in nodes and bytes of text.
 const MAX_ALIAS_WEIGHT: usize = 8 << 20;
@@ -79,7 +81,8 @@ pub(super) fn parse(
             }
             Err(failure) => failure,
         };
-        match quoted_line.filter(|line| *line > last_line && text.len() <= budget) {
+        let line = quoted_line.filter(|line| !ends_document(&text, *line));
+        match line.filter(|line| *line > last_line && text.len() <= budget) {
             None => return Err(error.or_template(document)),
             Some(line) => {
                 (budget, last_line) = (budget - text.len(), line);
@@ -114,17 +117,29 @@ fn read(
         duplicates: Vec::new(),
         quoted_line: None,
         line_ends: LineEnds::of(if document.is_json { "" } else { text }),
+        tabs: Tabs::of(if document.is_json { "" } else { text }),
     };
     match builder.whole() {
         Ok(root) => {
+            let mark_at = |at| Document { text, ..*document }.mark_at(at);
             if let Some((at, character)) = builder.line_ends.disputed(text) {
-                let at = Document { text, ..*document }.mark_at(at);
-                return Err(Failure { error: disputed(at, character), quoted_line: None });
+                return Err(Failure { error: disputed(mark_at(at), character), quoted_line: None });
+            }
+            if let Some(at) = builder.tabs.rejected() {
+                let error = syntax(mark_at(at), "a tab in the indentation; use spaces");
+                return Err(Failure { error, quoted_line: None });
             }
             Ok(root.map(|root| Tree { root, duplicates: builder.duplicates }))
         }
         Err(error) => Err(Failure { error, quoted_line: builder.quoted_line }),
     }
+}
+
+/// `true` for a line that begins with `...` and a blank, which ends a document even within quotes.
+fn ends_document(text: &str, line: usize) -> bool {
+    let content = text.lines().nth(line.saturating_sub(1));
+    let after = content.and_then(|content| content.strip_prefix("..."));
+    after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t', '\r']))
 }
 
 /// Replaces the indentation of one line of `text` with enough spaces for any depth.
@@ -150,6 +165,7 @@ struct Builder<'t, 'w> {
     /// Set if the parser rejects the indentation of a line inside a quoted scalar.
     quoted_line: Option<usize>,
     line_ends: LineEnds,
+    tabs: Tabs<'t>,
 }
 
 impl<'t> Builder<'t, '_> {
@@ -166,6 +182,7 @@ impl<'t> Builder<'t, '_> {
         match self.events.next_event() {
             Some(Ok((event, span))) => {
                 self.line_ends.note(&event, span);
+                self.tabs.note(&event, span);
                 Ok((event, span))
             }
             Some(Err(error)) => Err(self.scan_error(&error)),

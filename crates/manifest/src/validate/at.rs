@@ -272,9 +272,16 @@ impl<'a> At<'a> {
     }
 
     /// A Duplicate error by a rule of `ds-plan`.
-    pub(super) fn duplicate_for_us(&self, why: &str) {
-        let (kind, refused_by) = (ErrorKind::Duplicate, RefusedBy::DsPlan);
-        self.report(kind, Some(self.shown()), why, refused_by);
+    pub(super) fn duplicate_for_us(&self, value: String, why: &str) {
+        self.report(ErrorKind::Duplicate, Some(value), why, RefusedBy::DsPlan);
+    }
+
+    /// `true` if there is a Duplicate error for this value, or for a field of it.
+    pub(super) fn has_duplicate(&self) -> bool {
+        let is_duplicate = |error: &FieldError| {
+            error.kind == ErrorKind::Duplicate && error.path.starts_with(&self.path)
+        };
+        self.reports.errors.borrow().iter().any(is_duplicate)
     }
 
     pub(super) fn not_found(&self) {

@@ -1,7 +1,6 @@
-//! Environment variables (upstream: `ValidateEnv`, `ValidateEnvFrom`, `validateFileKeyRefVolumes`),
-//! and the rule of `ds-plan` about duplicate names.
-
-use std::collections::BTreeSet;
+//! Environment variables (upstream: `ValidateEnv`, `ValidateEnvFrom`, `validateFileKeyRefVolumes`).
+//!
+//! Not here: duplicate names (`unique_keys`).
 
 use super::at::At;
 use super::context::visit_containers;
@@ -35,18 +34,11 @@ const FILE_KEY: Rules = &[
 
 /// Validates `env` of one container.
 pub(super) fn check(env: &At<'_>) {
-    let mut all_names = BTreeSet::new();
     for variable in env.items() {
         let name = variable.get("name");
         name.check(RequiredFollows(env_name));
         if let Some(from) = variable.find("valueFrom") {
             check_value_from(&from, &variable.get("value"));
-        }
-        // Create accepts it, but server-side apply fails with 500 from then on.
-        if !name.is_empty() && !all_names.insert(name.text()) {
-            name.duplicate_for_us(
-                "the API server accepts it on create but fails on every later server-side apply",
-            );
         }
     }
 }

@@ -1,4 +1,4 @@
-// Reads one text per line and prints the parsed quantity as JSON: exact, and rounded up to thousandths
+// Reads one JSON string per line and prints the parsed quantity as JSON: exact, and rounded up to thousandths
 // as in a resource list. A text that is not a quantity becomes null.
 package main
 
@@ -35,7 +35,10 @@ func main() {
 	in := bufio.NewScanner(os.Stdin)
 	out := json.NewEncoder(os.Stdout)
 	for in.Scan() {
-		text := in.Text()
+		var text string
+		if err := json.Unmarshal(in.Bytes(), &text); err != nil {
+			panic(err)
+		}
 		row := &answer{Text: text}
 		var exactErr, milliErr error
 		row.Exact, exactErr = served(text, false)
