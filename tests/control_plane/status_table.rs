@@ -1,7 +1,7 @@
 //! `status` prints the same table as kubectl, including spaces.
 
 use planner::plan::{
-    ApiVersion, ClusterSummary, Counters, DaemonSetStatusReport, StatusKind, StatusReport,
+    ApiVersion, ClusterSummary, Counters, DaemonSetStatusReport, StatusKind, StatusReport, Zones,
 };
 use render::{TextOptions, status_text};
 use serde_json::Value;
@@ -71,6 +71,7 @@ fn ours(list: &Value, table: &str) -> String {
             observed_at: "2026-08-01T12:00:00Z".parse().unwrap(),
             nodes: 0,
             snapshot: None,
+            zones: Zones::new(),
         },
         daemon_sets: items.zip(ages).map(standing).collect(),
         warnings: vec![],

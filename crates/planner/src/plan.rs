@@ -52,10 +52,10 @@ pub use coded::Coded;
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
 pub use document::{
-    Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters, DaemonSetPlan,
-    Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode, NodePlan, Plan, PlanKind, PodPlan,
-    RevisionKind, RevisionPlan, RevisionTotals, SourceInfo, Strategy, TargetRevision, Totals,
-    Warning, Wave,
+    Access, Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters,
+    DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode,
+    NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan, RevisionTotals,
+    SourceInfo, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,

@@ -14,7 +14,7 @@ use planner::plan::{
     DaemonSetStatusReport, Explanation, ExplanationKind, Fate, FieldChange, Forecast, Guard,
     GuardCode, NodeObstacles, NodePlan, Plan, PlanKind, PodPlan, Reason, RevisionKind,
     RevisionPlan, RuleReport, RuleResult, SourceInfo, StatusKind, StatusReport, Strategy,
-    TargetRevision, Totals, Warning, Wave,
+    TargetRevision, Totals, Warning, Wave, Zones,
 };
 
 /// A plan of `daemon_sets`, with matching totals.
@@ -51,6 +51,7 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
             observed_at: "2026-08-01T11:59:00Z".parse().unwrap(),
             nodes: 412,
             snapshot: None,
+            zones: Zones::new(),
         },
         daemon_sets,
         totals,
@@ -58,6 +59,7 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
             seconds: 2_460,
             starts_seen: 1_236,
             default_start_seconds: None,
+            daemon_sets: vec![],
         }),
         guards: vec![],
         warnings: vec![],
@@ -95,6 +97,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         leftovers: vec![],
         conflicts: vec![],
         forced_conflicts: vec![],
+        new_pods: None,
         waves: vec![],
         nodes: vec![],
         totals: ActionTotals { keep: 412, ..ActionTotals::default() },

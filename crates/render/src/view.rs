@@ -10,22 +10,28 @@ mod drift;
 mod effect;
 mod fields;
 mod nodes;
+mod notice;
 mod origin;
 mod pace;
 mod plan;
 mod ranges;
+mod risk;
 mod rollout;
 
-pub(crate) use daemon_set::{DaemonSetView, WaveView, change_words};
+pub(crate) use daemon_set::{DaemonSetView, WaveView, asked_words, change_words};
 pub(crate) use drift::{
     CLASSES, DaemonSetDriftView, DeviationView, DriftView, FieldDrift, NodeState, class_heads,
     totals_words,
 };
 pub(crate) use effect::effect;
 pub(crate) use fields::{FieldValue, FieldView, Row, diff_lines, field_title, mark_end};
-pub(crate) use nodes::{NodeGroup, NodeRow, done, fate, groups, names, node_words, sentence};
+pub(crate) use nodes::{
+    BY_RISK, NodeGroup, NodeRow, Whereabouts, done, fate, groups, happens, node_words, sentence,
+    whereabouts,
+};
+pub(crate) use notice::{Notice, number_of};
 pub(crate) use origin::{Origin, few, some_of};
-pub(crate) use plan::{Notice, PlanView};
+pub(crate) use plan::{PlanView, roughly};
 pub(crate) use planner::plan::{Action, ActionTotals, BaseChange, Change, DriftClass, FieldChange};
-pub(crate) use ranges::{fold, listed, natural_order};
+pub(crate) use ranges::{NodeRange, fold, natural_order};
 pub(crate) use rollout::{BudgetUse, RolloutNode, RolloutState, RolloutView};

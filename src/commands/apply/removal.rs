@@ -16,6 +16,7 @@ use daemonset::model::{Cascade, DaemonSetKey, Snapshot};
 use planner::plan::{
     Action, Binding, Change, DaemonSetPlan, Difference, Plan, Prune, SourceInfo, Stale,
 };
+use planner::words::count;
 
 /// Number of attempts to delete. An attempt fails if another client writes the object first: the
 /// controller writes the status whenever a pod changes.
@@ -132,7 +133,7 @@ fn words(plan: &DaemonSetPlan) -> String {
         Some(Cascade::Background) | None => {
             let pods = plan.nodes.iter().filter(|node| node.action == Action::Delete);
             let pods: usize = pods.map(|node| node.pods.len()).sum();
-            format!("deleting the DaemonSet and its {pods} pods")
+            format!("deleting the DaemonSet and its {}", count(pods, "pod"))
         }
     }
 }

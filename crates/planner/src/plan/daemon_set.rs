@@ -8,7 +8,7 @@ use super::applied::Applied;
 use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
-    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, FieldChange, Guard,
+    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, FieldChange, Guard, NewPods,
     NodePlan, Strategy, Warning, Wave,
 };
 use super::guards::{Judged, guards};
@@ -90,6 +90,7 @@ pub(super) fn plan<'a>(
         leftovers: applied.leftovers.clone(),
         conflicts: applied.conflicts.clone(),
         forced_conflicts: applied.forced_conflicts.clone(),
+        new_pods: (change == Change::Create).then(|| NewPods::of(desired.spec.template.raw())),
         waves,
         totals: totals(&nodes, idle),
         nodes,

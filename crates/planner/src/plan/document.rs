@@ -1,6 +1,7 @@
 //! The plan as a document: the output of `-o json`, the content of a saved plan, and the input of
 //! every renderer. Its JSON schema is generated from these types.
 
+mod new_pods;
 mod nodes;
 mod notices;
 mod origin;
@@ -18,10 +19,11 @@ use daemonset::model::{
     Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, NodeName, RevisionName,
     RevisionNumber, RevisionRef, Uid,
 };
+pub use new_pods::{Access, NewPods};
 pub(super) use nodes::rounds;
 pub use nodes::{Action, Fate, NodePlan, PodPlan, Wave};
 pub use notices::{Guard, GuardCode, Warning};
-pub use origin::{ClusterSummary, SourceInfo};
+pub use origin::{ClusterSummary, SourceInfo, Zones};
 pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
 
 /// All changes that applying the source would make to the cluster, with their reasons.
@@ -71,7 +73,7 @@ pub enum PlanKind {
 }
 
 /// Estimated duration of the apply without failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
     /// Seconds from the first change to the last available pod, one DaemonSet after another.
@@ -81,6 +83,23 @@ pub struct Forecast {
     /// Assumed start time in seconds for images with too few started pods; none when not needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_start_seconds: Option<u64>,
+    /// Its parts, in the order in which the DaemonSets are applied; those that create no pod are
+    /// left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub daemon_sets: Vec<DaemonSetForecast>,
+}
+
+/// The part of a forecast that is one DaemonSet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonSetForecast {
+    /// `NAMESPACE/NAME`.
+    pub daemon_set: String,
+    /// Seconds from its first change to its last available pod.
+    pub seconds: u64,
+    /// Seconds of each of its waves, one after another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<u64>,
 }
 
 /// The plan of one DaemonSet and its pods.
@@ -135,6 +154,9 @@ pub struct DaemonSetPlan {
     /// Change since the merge base; none without a base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseChange>,
+    /// Images, privileges and host access of its pods; none unless the DaemonSet is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_pods: Option<NewPods>,
     /// Nodes that are replaced together under one budget, in order.
     pub waves: Vec<Wave>,
     /// Plan of each node; nodes with nothing to do are left out unless requested.

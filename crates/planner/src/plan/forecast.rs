@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
-use super::document::{Action, DaemonSetPlan, Forecast, Strategy, rounds as nodes_in_rounds};
+use super::document::{
+    Action, DaemonSetForecast, DaemonSetPlan, Forecast, Strategy, rounds as nodes_in_rounds,
+};
 use daemonset::controller::start_times::{DEFAULT_START, StartTimes, images};
 use daemonset::model::{DesiredDaemonSet, ManagedBy, MinReady, Ramp};
 
@@ -24,6 +26,7 @@ pub(super) fn forecast(
     starts: &StartTimes,
 ) -> Option<Forecast> {
     let (mut total, mut seen, mut guessed) = (Duration::ZERO, 0, false);
+    let mut daemon_sets = Vec::new();
     for one in planned {
         let key = one.key();
         let Some(desired) = desired.iter().find(|desired| desired.key == key) else { continue };
@@ -32,8 +35,14 @@ pub(super) fn forecast(
         let min_ready = MinReady::of(&desired.spec, pace.and_then(|it| it.min_ready_seconds));
         let (start, reported_by) = start.unwrap_or((DEFAULT_START, 0));
         let ramp = pace.map_or_else(Ramp::default, |it| it.ramp);
-        let takes = takes(one, start, min_ready, ramp);
+        let waves = waves(one, start);
+        let takes = waves.iter().sum::<Duration>().max(creates(one, start, min_ready, ramp));
         if takes > Duration::ZERO {
+            daemon_sets.push(DaemonSetForecast {
+                daemon_set: key.to_string(),
+                seconds: takes.as_secs(),
+                waves: waves.iter().map(Duration::as_secs).collect(),
+            });
             total += takes;
             seen += reported_by;
             guessed |= reported_by == 0;
@@ -43,15 +52,21 @@ pub(super) fn forecast(
         seconds: total.as_secs(),
         starts_seen: u32::try_from(seen).unwrap_or(u32::MAX),
         default_start_seconds: guessed.then_some(DEFAULT_START.as_secs()),
+        daemon_sets,
     })
 }
 
-/// Duration for one DaemonSet whose pods need `start` to become Ready.
-fn takes(plan: &DaemonSetPlan, start: Duration, min_ready: MinReady, ramp: Ramp) -> Duration {
+/// Duration of each wave of a DaemonSet whose pods need `start` to become Ready.
+fn waves(plan: &DaemonSetPlan, start: Duration) -> Vec<Duration> {
     let waves = plan.waves.iter().map(|wave| {
         let stop = if wave.max_surge > 0 { Duration::ZERO } else { STOP };
         rounds(wave.rounds(), stop + start, wave.min_ready_seconds)
     });
+    waves.collect()
+}
+
+/// Duration of creating the pods outside of waves, which happens during the first waves.
+fn creates(plan: &DaemonSetPlan, start: Duration, min_ready: MinReady, ramp: Ramp) -> Duration {
     let at_once = plan.nodes.iter().filter(|node| node.wave.is_none());
     let created = at_once.filter(|node| matches!(node.action, Action::Create | Action::Replace));
     let created = created.count();
@@ -62,9 +77,7 @@ fn takes(plan: &DaemonSetPlan, start: Duration, min_ready: MinReady, ramp: Ramp)
         }
         (ManagedBy::DsApply | ManagedBy::DaemonSetController, _) => (u32::MAX, Ramp::None),
     };
-    // They are created during the first waves.
-    let created = rounds(nodes_in_rounds(created, at_a_time, ramp), start, min_ready);
-    waves.sum::<Duration>().max(created)
+    rounds(nodes_in_rounds(created, at_a_time, ramp), start, min_ready)
 }
 
 /// Duration of these rounds of nodes, limited by the rate at which the controller manager creates

@@ -10,7 +10,7 @@ use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strat
 use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
-use crate::words::agree;
+use crate::words::{agree, count};
 use daemonset::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};
 
 /// Simultaneous evictions allowed without a guard under `OnDelete`, which has no budget.
@@ -196,8 +196,8 @@ fn mass_eviction(
             to_come += usize::from(!has_pod);
         }
     }
-    let count = evicted.len();
-    if count <= usize::try_from(allowed).unwrap_or(usize::MAX) {
+    let nodes = evicted.len();
+    if nodes <= usize::try_from(allowed).unwrap_or(usize::MAX) {
         return None;
     }
     let not_yet = match to_come {
@@ -205,8 +205,14 @@ fn mass_eviction(
         _ => format!(" ({to_come} of them have no pod yet)"),
     };
     let message = format!(
-        "{count} nodes are no longer eligible, and the controller deletes their pods all at once, \
-         regardless of the update strategy{not_yet}; at most {allowed} may be unavailable"
+        "{} {} all at once, regardless of the update strategy{not_yet}; at most {allowed} may be \
+         unavailable",
+        count(nodes, "node"),
+        agree(
+            nodes,
+            "is no longer eligible, and the controller deletes its pods",
+            "are no longer eligible, and the controller deletes their pods"
+        ),
     );
     Some(plan.guard(GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
 }

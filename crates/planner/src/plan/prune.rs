@@ -181,6 +181,7 @@ fn removal(
         conflicts: Vec::new(),
         forced_conflicts: Vec::new(),
         base: None,
+        new_pods: None,
         waves: Vec::new(),
         totals: totals(&nodes, idle),
         nodes,

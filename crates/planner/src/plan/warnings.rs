@@ -188,7 +188,7 @@ fn nowhere_to_run(daemon_set_view: &DaemonSetView<'_>) -> Option<String> {
     let reasons = reasons.join("; ");
     Some(match total {
         1 => format!("the only node cannot run its pods: {reasons}"),
-        more => format!("none of the {more} nodes can run its pods: {reasons}"),
+        more => format!("none of the {} can run its pods: {reasons}", count(more, "node")),
     })
 }
 

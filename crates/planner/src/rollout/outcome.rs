@@ -325,7 +325,8 @@ impl fmt::Display for PodFailure {
                 reason.details().iter().try_for_each(|detail| write!(f, ": {detail}"))
             }
             Self::Restarts { pod, restarts, allowed } => {
-                write!(f, "pod {pod} restarted {restarts} times, at most {allowed} allowed")
+                let restarts = count(*restarts, "time");
+                write!(f, "pod {pod} restarted {restarts}, at most {allowed} allowed")
             }
             Self::NoPod { seconds, message } => {
                 write!(f, "no pod created for {}", Age(*seconds))?;
@@ -392,7 +393,8 @@ impl fmt::Display for ControllerStep {
             }
             Self::MakeRevision => f.write_str("has not created a revision of the template"),
             Self::DropDuplicates { revisions } => {
-                write!(f, "has not removed the duplicates of {revisions} revisions of one template")
+                let revisions = count(*revisions, "revision");
+                write!(f, "has not removed the duplicates of {revisions} of one template")
             }
             Self::Roll { outdated } => write!(f, "has not replaced {outdated} outdated pods"),
         }
@@ -407,7 +409,7 @@ impl fmt::Display for NotAborted {
                 write!(f, "revision {number} ({name}) no longer exists")
             }
             Self::WouldEvict { pods, to_come, allowed } => {
-                write!(f, "rolling back would evict {pods} pods at once")?;
+                write!(f, "rolling back would evict {} at once", count(*pods, "pod"))?;
                 if *to_come > 0 {
                     write!(f, " ({to_come} of them are not available yet)")?;
                 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::outcome::PodFailure;
 use super::request::{Delete, Purpose};
+use crate::words::count;
 use daemonset::model::{NodeName, RevisionName};
 
 /// One progress report.
@@ -106,8 +107,8 @@ impl fmt::Display for Report {
             Self::Recovered { node, seconds } => write!(f, "{node}: available after {seconds}s"),
             Self::LostReady { nodes } => write!(
                 f,
-                "{nodes} pods became NotReady within a minute: no pods are deleted until they \
-                 recover"
+                "{} became NotReady within a minute: no pods are deleted until they recover",
+                count(*nodes, "pod")
             ),
             Self::Failed { node, pod_failure } => write!(f, "{node}: {pod_failure}"),
             Self::Progress(progress) => write!(f, "{progress}"),

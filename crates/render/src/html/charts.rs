@@ -1,4 +1,5 @@
-//! Pictures of numbers over time, as SVG: waves in rounds, the use of the budget, a bar a node.
+//! Pictures of numbers over time, as SVG: the course of an apply, the use of the budget, a bar a
+//! node.
 //!
 //! Only geometry: callers write the captions. Each chart has a full accessible name, and its data
 //! is in a table as well.
@@ -7,7 +8,8 @@ use std::fmt::Write as _;
 
 use super::markup::Html;
 use crate::view::BudgetUse;
-use planner::words::count;
+use planner::plan::DaemonSetForecast;
+use planner::words::grouped;
 
 /// Width of a chart, in SVG units; the page stretches it.
 const WIDTH: f64 = 960.0;
@@ -21,39 +23,45 @@ const ABOVE: f64 = 16.0;
 const HEIGHT: f64 = 104.0;
 /// Maximum height of the row of a node.
 const TALLEST_ROW: f64 = 9.0;
+/// Length of the bar of a whole apply, in units that the page stretches.
+const LENGTH: u64 = 10_000;
+/// Gap between the waves in such a bar.
+const GAP: u64 = 30;
 /// Approximate height of all rows together.
 const ROWS: f64 = 320.0;
 
-/// A bar chart of waves in sequence: the nodes replaced at once in each round.
-pub(super) fn rounds(name: &str, waves: &[&[u32]]) -> Html {
-    let total = waves.iter().map(|rounds| rounds.len()).sum::<usize>().max(1);
-    let total = u32::try_from(total).unwrap_or(u32::MAX);
-    let most = waves.iter().copied().flatten().copied().max().unwrap_or(1);
-    let scale = Scale { most_x: f64::from(total), most_y: f64::from(most) };
-    let (mut bars, mut cuts, mut begun) = (String::new(), String::new(), 0);
-    for wave in waves {
-        // Rounds of one size are one bar.
-        let mut alike = wave.iter().copied().peekable();
-        while let Some(nodes) = alike.next() {
-            let from = begun;
-            begun += 1;
-            while alike.next_if_eq(&nodes).is_some() {
-                begun += 1;
-            }
-            scale.bar(&mut bars, from, begun, nodes);
-        }
-        if begun < total {
-            let x = scale.x(f64::from(begun));
-            let _ = write!(cuts, "M{x:.1} {ABOVE}V{:.1}", ABOVE + HEIGHT);
-        }
+/// The time of one DaemonSet within an apply that ends after `end` seconds: a bar from its start,
+/// a gap between its waves. The caller says the same in words.
+pub(super) fn spell(forecast: &DaemonSetForecast, start: u64, end: u64) -> Html {
+    let DaemonSetForecast { daemon_set: _, seconds, waves } = forecast;
+    let x = |seconds: u64| seconds.saturating_mul(LENGTH) / end.max(1);
+    // Pods outside of waves may take longer than the waves.
+    let lasts = waves.iter().sum::<u64>().max(*seconds);
+    let parts = waves.iter().copied().filter(|_| waves.len() > 1);
+    let mut ends: Vec<u64> = parts
+        .scan(0, |at, wave| {
+            *at += wave;
+            Some(*at)
+        })
+        .collect();
+    ends.pop();
+    ends.push(lasts);
+    let (mut bars, mut from) = (String::new(), x(start));
+    for (nth, until) in ends.iter().enumerate() {
+        let until = x(start + until);
+        let gap = if nth + 1 < ends.len() { GAP } else { 0 };
+        let right = until.saturating_sub(gap).max(from + 1);
+        let _ = write!(bars, "M{from} 0H{right}V8H{from}z");
+        from = until;
     }
-    let labels = [
-        label(LEFT - 6.0, scale.y(f64::from(most)) + 4.0, "end", &most.to_string()),
-        label(LEFT - 6.0, scale.y(0.0), "end", "0"),
-        label(WIDTH, ABOVE + HEIGHT + 16.0, "end", &count(total, "round")),
+    let view = format!("0 0 {LENGTH} 8");
+    let attributes = [
+        ("class", "spell"),
+        ("viewBox", view.as_str()),
+        ("preserveAspectRatio", "none"),
+        ("aria-hidden", "true"),
     ];
-    let drawn = [path("fill", &bars), path("cut", &cuts), scale.frame()];
-    svg(name, HEIGHT, drawn.into_iter().chain(labels).collect())
+    Html::with("svg", &attributes, path("fill", &bars))
 }
 
 /// A chart of the use of the budget until `end`, in seconds.
@@ -66,13 +74,13 @@ pub(super) fn usage(name: &str, uses: &[BudgetUse], end: u32) -> Html {
     let under = format!("{area}L{WIDTH} {:.1}L{LEFT} {:.1}Z", scale.y(0.0), scale.y(0.0));
     let y = scale.y(f64::from(allowed));
     let mut labels = vec![
-        label(LEFT - 6.0, y + 4.0, "end", &allowed.to_string()),
+        label(LEFT - 6.0, y + 4.0, "end", &grouped(allowed)),
         label(LEFT - 6.0, scale.y(0.0), "end", "0"),
         label(WIDTH, y - 5.0, "end", "budget"),
     ];
     labels.extend(times(scale, HEIGHT, end));
     if most > allowed {
-        labels.push(label(LEFT - 6.0, scale.y(f64::from(most)) + 4.0, "end", &most.to_string()));
+        labels.push(label(LEFT - 6.0, scale.y(f64::from(most)) + 4.0, "end", &grouped(most)));
     }
     let drawn = [path("area", &under), path("line", &area), path("budget", &budget), scale.frame()];
     svg(name, HEIGHT, drawn.into_iter().chain(waves(scale, uses)).chain(labels).collect())
@@ -130,7 +138,7 @@ pub(super) fn spans(name: &str, spans: &[Span], end: u32) -> Html {
     }
     let labels = [
         label(LEFT - 6.0, ABOVE + 9.0, "end", "1"),
-        label(LEFT - 6.0, ABOVE + height, "end", &spans.len().to_string()),
+        label(LEFT - 6.0, ABOVE + height, "end", &grouped(spans.len())),
     ];
     let labels = labels.into_iter().filter(|_| height > 2.0 * TALLEST_ROW);
     let drawn = [path("fill", &well), path("bad", &failed)];
@@ -152,24 +160,6 @@ impl Scale {
 
     fn y(self, value: f64) -> f64 {
         ABOVE + HEIGHT * (1.0 - value / self.most_y)
-    }
-
-    /// A bar over whole units, with a gap after it where there is room.
-    fn bar(self, path: &mut String, from: u32, until: u32, value: u32) {
-        if from == until || value == 0 {
-            return;
-        }
-        let unit = (WIDTH - LEFT) / self.most_x;
-        let (y, bottom) = (self.y(f64::from(value)), self.y(0.0));
-        // Rounds that are too thin to distinguish are one bar.
-        let step = if unit < 4.0 { until - from } else { 1 };
-        let gap = if unit < 4.0 { 0.0 } else { 1.5 };
-        let mut at = from;
-        while at < until {
-            let (left, right) = (self.x(f64::from(at)), self.x(f64::from(at + step)) - gap);
-            let _ = write!(path, "M{left:.1} {bottom:.1}V{y:.1}H{right:.1}V{bottom:.1}z");
-            at += step;
-        }
     }
 
     /// A line that keeps each value until the next.
@@ -200,7 +190,11 @@ fn times(scale: Scale, height: f64, end: u32) -> Vec<Html> {
     let shown = multiples.map(|at| {
         let x = scale.x(f64::from(at));
         let anchor = if x > WIDTH - 24.0 { "end" } else { "middle" };
-        label(x, ABOVE + height + 16.0, anchor, &clock(at))
+        // Every other label is left out where the chart is narrow.
+        let class = if at / step % 2 == 1 { "time odd" } else { "time" };
+        let (x, y) = (format!("{x:.1}"), format!("{:.1}", ABOVE + height + 16.0));
+        let attributes = [("class", class), ("x", &x), ("y", &y), ("text-anchor", anchor)];
+        Html::with("text", &attributes, clock(at))
     });
     shown.collect()
 }
@@ -256,13 +250,21 @@ mod tests {
     }
 
     #[test]
-    fn a_last_round_is_lower_and_thin_rounds_are_one_bar() {
-        let drawn = rounds("r", &[&[2, 2, 1]]);
-        assert_eq!(drawn.as_str().matches('z').count(), 3, "{drawn:?}");
-        let drawn = rounds("r", &[&vec![1; 5_000]]);
-        assert_eq!(drawn.as_str().matches('z').count(), 1, "{drawn:?}");
-        let nothing = rounds("r", &[&[]]);
-        assert_eq!(nothing.as_str().matches('z').count(), 0, "{nothing:?}");
+    fn the_bar_of_a_daemon_set_has_a_part_for_each_wave() {
+        let forecast = |seconds, waves: &[u64]| DaemonSetForecast {
+            daemon_set: "a/b".into(),
+            seconds,
+            waves: waves.to_vec(),
+        };
+        for (forecast, want) in [
+            (forecast(50, &[]), "M5000 0H10000V8H5000z"),
+            (forecast(50, &[50]), "M5000 0H10000V8H5000z"),
+            (forecast(50, &[25, 25]), "M5000 0H7470V8H5000zM7500 0H10000V8H7500z"),
+            (forecast(50, &[25, 5]), "M5000 0H7470V8H5000zM7500 0H10000V8H7500z"),
+        ] {
+            let drawn = spell(&forecast, 50, 100);
+            assert!(drawn.as_str().contains(&format!("d=\"{want}\"")), "{drawn:?}");
+        }
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
-use super::parts::{code, compared, diff, folded, list, section, table, tiles, warnings};
+use super::parts::{Tile, code, compared, diff, folded, list, quiet, section, tiles, warnings};
 use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
 use crate::error::Error;
-use crate::view::{CLASSES, DaemonSetDriftView, DriftView, NodeState, class_heads};
+use crate::view::{CLASSES, DaemonSetDriftView, DriftView, NodeState};
 use planner::plan::Drift;
-use planner::words::count;
+use planner::words::{count, grouped};
 
 /// States, most severe first: of a node with several, the map shows the first.
 const STATES: [NodeState; 7] = [
@@ -40,14 +40,18 @@ fn kind(state: NodeState) -> Marker {
 pub fn drift_html(drift: &Drift, options: &HtmlOptions<'_>) -> Result<String, Error> {
     let drift = DriftView::of(drift);
     let all = count(drift.daemon_sets.len(), "DaemonSet");
-    let classes = CLASSES.map(|class| class.to_string());
-    let glance = classes.iter().zip(drift.totals);
-    let glance = glance.map(|(class, number)| ("", u64::from(number), class.as_str()));
+    let cluster = drift.origin.cluster_name();
+    let glance = CLASSES.into_iter().zip(drift.totals).map(|(class, number)| Tile {
+        number: number.into(),
+        words: class.to_string(),
+        symbol: "",
+        tone: None,
+    });
     Page {
         kind: "drift",
         headline: match drift.deviating().len() {
-            0 => format!("No drift: {all} checked"),
-            some => format!("Drift in {some} of {all}"),
+            0 => format!("{cluster}: no drift, {all} checked"),
+            some => format!("{cluster}: drift in {some} of {all}"),
         },
         about: compared(&drift.origin).collect(),
         glance: [tiles(glance), warnings(&drift.warnings)].into(),
@@ -60,13 +64,11 @@ pub fn drift_html(drift: &Drift, options: &HtmlOptions<'_>) -> Result<String, Er
 }
 
 fn each(drift: &DriftView<'_>, verbose: bool) -> Html {
-    let rows = drift.daemon_sets.iter().map(|it| {
-        let numbers = it.totals.map(Html::text);
-        [code(&it.key)].into_iter().chain(numbers).collect()
-    });
-    let all = table("Deviations of each DaemonSet, by class", &class_heads(), rows);
-    let details: Html = drift.deviating().into_iter().map(|it| details(it, verbose)).collect();
-    section("sets", "DaemonSets", [all, details].into())
+    let (deviating, others): (Vec<_>, Vec<_>) =
+        drift.daemon_sets.iter().partition(|it| !it.deviations.is_empty());
+    let details: Html = deviating.into_iter().map(|it| details(it, verbose)).collect();
+    let keys = others.iter().map(|it| it.key.clone()).collect();
+    section("sets", "DaemonSets", [details, quiet("No drift in", keys, verbose)].into())
 }
 
 fn details(daemon_set: &DaemonSetDriftView<'_>, verbose: bool) -> Html {
@@ -86,7 +88,9 @@ fn details(daemon_set: &DaemonSetDriftView<'_>, verbose: bool) -> Html {
         diff(fields.iter().map(|field| field.change), verbose),
         list(written),
     ];
-    let found = count(daemon_set.deviations.len(), "deviation");
+    let found = CLASSES.into_iter().zip(daemon_set.totals).filter(|(_, number)| *number > 0);
+    let found = found.map(|(class, number)| format!("{} {class}", grouped(number)));
+    let found = found.collect::<Vec<_>>().join(", ");
     let summary = [code(&daemon_set.key), Html::class("span", "aside", found)];
     folded(summary.into(), body.into())
 }

@@ -16,7 +16,8 @@ function draw() {
 /** The legend, which chooses kinds as well. */
 function drawLegend() {
   const counts = report.kinds.map(() => 0);
-  for (const kind of map.kinds) counts[kind] += 1;
+  // As the tiles: a node counts once for each DaemonSet.
+  for (const place of shown.places) counts[rowAt(place).kind] += 1;
   const buttons = report.kinds.map((kind, nth) => {
     const button = element("button", { type: "button", "aria-pressed": String(filter.kinds.has(nth)) }, swatch(kind), `${kind.words} `, element("b", {}, spelled(counts[nth])));
     button.addEventListener("click", () => {

@@ -188,7 +188,7 @@ function drawTally(groups) {
   const rows = groups.map(({ name, nodes }) => {
     const counts = report.kinds.map(() => 0);
     for (const node of nodes) counts[map.kinds[node]] += 1;
-    return element("tr", {}, element("th", { scope: "row" }, name), ...counts.map((count) => element("td", {}, spelled(count))));
+    return element("tr", {}, element("th", { scope: "row" }, name), ...counts.map((count, kind) => element("td", { "data-head": report.kinds[kind].words }, spelled(count))));
   });
   byId("tally").tBodies[0].replaceChildren(...rows);
 }

@@ -3,18 +3,36 @@
 use std::fmt::Display;
 
 use super::markup::Html;
-use crate::view::{FieldChange, Notice, Origin, diff_lines, names};
-use planner::words::count;
+use super::picture::{Marker, Tone};
+use crate::view::{FieldChange, Notice, Origin, diff_lines, number_of, some_of};
+use planner::words::{count, grouped};
 
 /// Maximum number of fields of one DaemonSet that are shown with their values.
 const MOST_FIELDS: usize = 400;
 
-/// Tiles: a number each, with its unit.
-pub(super) fn tiles<'a>(tiles: impl IntoIterator<Item = (&'a str, u64, &'a str)>) -> Html {
-    let tiles = tiles.into_iter().map(|(symbol, number, words)| {
-        let class = if number == 0 { "none" } else { "" };
+/// A number with what it counts; its colour is that of the marker with this tone, if it has one.
+pub(super) struct Tile {
+    pub number: u64,
+    pub words: String,
+    pub symbol: &'static str,
+    pub tone: Option<Tone>,
+}
+
+impl Tile {
+    /// The number of nodes with a marker.
+    pub(super) fn of(marker: Marker, number: impl Into<u64>) -> Self {
+        let Marker { words, symbol, shape: _, tone } = marker;
+        Self { number: number.into(), words: words.to_owned(), symbol, tone: Some(tone) }
+    }
+}
+
+/// Tiles, in the colours of the legend.
+pub(super) fn tiles(tiles: impl IntoIterator<Item = Tile>) -> Html {
+    let tiles = tiles.into_iter().map(|Tile { number, words, symbol, tone }| {
+        let tone = tone.map_or("", Tone::class);
+        let class = if number == 0 { "none" } else { tone };
         let symbol = Html::with("span", &[("class", "symbol"), ("aria-hidden", "true")], symbol);
-        let number = Html::from([Html::of("b", number.to_string()), symbol]);
+        let number = Html::from([Html::of("b", grouped(number)), symbol]);
         let what = Html::of("dt", words);
         Html::with("div", &[("class", class)], [what, Html::of("dd", number)])
     });
@@ -42,24 +60,35 @@ pub(super) fn list(items: impl IntoIterator<Item = Html>) -> Html {
     if items.is_empty() { items } else { Html::of("ul", items) }
 }
 
+/// The DaemonSets without anything to show, in one line; empty if there are none.
+pub(super) fn quiet(what: &str, keys: Vec<String>, verbose: bool) -> Html {
+    if keys.is_empty() {
+        return Html::default();
+    }
+    let others = count(keys.len(), "other DaemonSet");
+    Html::class("p", "note", format!("{what} {others}: {}.", some_of(keys, verbose)))
+}
+
 /// A table with a heading for each column. It can be scrolled by keyboard where it is too wide.
 pub(super) fn table(
     caption: &str,
     heads: &[impl AsRef<str>],
     rows: impl Iterator<Item = Vec<Html>>,
 ) -> Html {
-    let heads = heads.iter().map(|head| Html::with("th", &[("scope", "col")], head.as_ref()));
+    // On narrow screens each row is a card, in which each cell has its heading beside it.
     let rows = rows.map(|cells| {
-        let cells = cells.into_iter().enumerate().map(|(nth, cell)| match nth {
+        let cells = cells.into_iter().zip(heads).enumerate().map(|(nth, (cell, head))| match nth {
             0 => Html::with("th", &[("scope", "row")], cell),
-            _ => Html::of("td", cell),
+            _ => Html::with("td", &[("data-head", head.as_ref())], cell),
         });
         Html::of("tr", cells.collect::<Html>())
     });
+    let rows: Html = rows.collect();
+    let heads = heads.iter().map(|head| Html::with("th", &[("scope", "col")], head.as_ref()));
     let parts = [
         Html::class("caption", "unseen", caption),
         Html::of("thead", Html::of("tr", heads.collect::<Html>())),
-        Html::of("tbody", rows.collect::<Html>()),
+        Html::of("tbody", rows),
     ];
     let around =
         [("class", "wide"), ("tabindex", "0"), ("role", "region"), ("aria-label", caption)];
@@ -91,15 +120,14 @@ pub(super) fn diff<'a>(
     }
     let around =
         [("class", "diff"), ("tabindex", "0"), ("role", "region"), ("aria-label", "Fields")];
-    Html::with("pre", &around, lines.into_iter().collect::<Html>())
+    Html::with("div", &around, lines.into_iter().collect::<Html>())
 }
 
 /// `logging/fluent-bit: MESSAGE (3 nodes: …)`.
 fn about(notice: &Notice<'_>) -> Html {
-    let key = notice.daemon_set.map(|key| Html::of("code", key)).into_iter();
-    let nodes =
-        (!notice.nodes.is_empty()).then(|| Html::class("span", "aside", names(&notice.nodes)));
-    key.chain([Html::of("span", notice.message)]).chain(nodes).collect()
+    let subject = notice.subject(str::to_owned).map(code).into_iter();
+    let nodes = notice.whereabouts().map(|nodes| Html::class("span", "aside", nodes));
+    subject.chain([Html::of("span", notice.message)]).chain(nodes).collect()
 }
 
 /// Guards.
@@ -108,12 +136,11 @@ pub(super) fn guards(guards: &[Notice<'_>]) -> Html {
         return Html::default();
     }
     let items = guards.iter().map(|guard| {
-        let flag = guard.allow_flag.map(|flag| {
-            Html::class("span", "aside", [Html::of("span", "to allow it, pass"), code(flag)])
-        });
-        [about(guard)].into_iter().chain(flag).collect::<Html>()
+        let way_out = [Html::of("span", guard.way_out())].into_iter();
+        let way_out = way_out.chain(guard.allow_flag.map(code)).collect::<Html>();
+        Html::from([about(guard), Html::class("span", "aside", way_out)])
     });
-    let heading = format!("Blocked by {}", count(guards.len(), "guard"));
+    let heading = format!("Blocked by {}", count(number_of(guards), "guard"));
     Html::class("aside", "callout refused", [Html::of("h2", heading), list(items)])
 }
 
@@ -122,7 +149,7 @@ pub(super) fn warnings(warnings: &[Notice<'_>]) -> Html {
     if warnings.is_empty() {
         return Html::default();
     }
-    let summary = Html::text(count(warnings.len(), "warning"));
+    let summary = Html::text(count(number_of(warnings), "warning"));
     Html::class("aside", "callout warned", folded(summary, list(warnings.iter().map(about))))
 }
 

@@ -121,6 +121,21 @@ pub(super) struct Row<'a, S> {
     pub why: String,
 }
 
+impl Tone {
+    /// Its class in the style sheet.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Green => "green",
+            Self::Red => "red",
+            Self::Blue => "blue",
+            Self::Sky => "sky",
+            Self::Amber => "amber",
+            Self::Purple => "purple",
+            Self::Grey => "grey",
+        }
+    }
+}
+
 impl Picture {
     /// The picture of the fleet with the rows of each DaemonSet. Rows in the last state, "nothing to
     /// show", only name their node. Nodes in the rows may no longer exist.

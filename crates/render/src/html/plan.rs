@@ -1,22 +1,21 @@
-//! A plan as a page: the action and reason of each node, the rounds, the fields that change.
+//! A plan as a page: what happens to each DaemonSet and when, and the action and reason of each
+//! node.
 
-use super::charts::rounds;
+use super::charts::spell;
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
-use super::parts::{code, compared, diff, folded, guards, list, section, table, tiles, warnings};
+use super::parts::{
+    Tile, code, compared, diff, folded, guards, list, quiet, section, tiles, warnings,
+};
 use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
 use crate::error::Error;
 use crate::view::{
-    Action, BaseChange, Change, DaemonSetView, NodeRow, PlanView, WaveView, done, effect,
-    node_words,
+    Action, BY_RISK, BaseChange, Change, DaemonSetView, NodeRow, PlanView, WaveView, asked_words,
+    done, effect, happens, roughly,
 };
 use daemonset::model::short_commit;
-use planner::plan::Plan;
-use planner::words::count;
-
-/// Actions, most severe first: of a node with several, the map shows the first.
-const ACTIONS: [Action; 6] =
-    [Action::Delete, Action::Wait, Action::Create, Action::Surge, Action::Replace, Action::Keep];
+use planner::plan::{DaemonSetForecast, NewPods, Plan};
+use planner::words::{count, grouped};
 
 fn kind(action: Action) -> Marker {
     let (shape, tone) = match action {
@@ -36,15 +35,17 @@ fn kind(action: Action) -> Marker {
 /// Never in practice: the data are plain numbers and texts.
 pub fn plan_html(plan: &Plan, options: &HtmlOptions<'_>) -> Result<String, Error> {
     let plan = PlanView::of(plan);
-    let actions = ACTIONS.iter().filter(|action| **action != Action::Keep);
-    let glance = actions.map(|it| (it.symbol(), u64::from(plan.actions.of(*it)), done(*it)));
-    let glance = [tiles(glance), guards(&plan.guards), warnings(&plan.warnings)];
+    let actions = BY_RISK.into_iter().filter(|action| *action != Action::Keep);
+    let glance = tiles(actions.map(|it| Tile::of(kind(it), plan.actions.of(it))));
+    let unit = "Nodes, counted once for each DaemonSet. Colours are those of the map.";
+    let glance =
+        [glance, Html::class("p", "note", unit), guards(&plan.guards), warnings(&plan.warnings)];
     Page {
         kind: "plan",
         headline: headline(&plan),
         about: compared(&plan.origin).chain(plan.forecast.clone()).collect(),
         glance: glance.into(),
-        before: [each(&plan.daemon_sets, options.verbose), rounds_of(&plan.daemon_sets)].into(),
+        before: [each(&plan, options.verbose), course(&plan)].into(),
         after: Html::default(),
         picture: picture(&plan.daemon_sets, options),
         footer: format!("Plan {}.", plan.made()),
@@ -54,30 +55,82 @@ pub fn plan_html(plan: &Plan, options: &HtmlOptions<'_>) -> Result<String, Error
 
 /// The effect of applying the plan.
 fn headline(plan: &PlanView<'_>) -> String {
+    let cluster = plan.origin.cluster_name();
     let what = plan.origin.commit.map_or("this".to_owned(), short_commit);
     match plan.changing().as_slice() {
-        [] => format!("Applying {what} changes nothing"),
-        some => format!("Applying {what} {}", effect(some)),
+        [] => format!("{cluster}: applying {what} changes nothing"),
+        some => format!("{cluster}: applying {what} {}", effect(some)),
     }
 }
 
-/// The rounds of each DaemonSet, wave by wave.
-fn rounds_of(daemon_sets: &[DaemonSetView<'_>]) -> Html {
-    let figures = daemon_sets.iter().filter(|it| !it.waves.is_empty()).map(|daemon_set| {
-        let reported: Vec<String> = daemon_set.waves.iter().map(wave_words).collect();
-        let waves: Vec<&[u32]> = daemon_set.waves.iter().map(|it| it.rounds.as_slice()).collect();
-        let key = &daemon_set.key;
-        let caption = [code(key), Html::class("span", "aside", reported.join("; "))];
-        let name = format!("{key}: nodes being replaced, by round");
-        Html::of("figure", [Html::of("figcaption", caption), rounds(&name, &waves)])
-    });
-    let figures: Html = figures.collect();
-    if figures.is_empty() {
-        return figures;
+/// The expected course of the apply: a bar for each DaemonSet, divided into its waves. Nothing for a
+/// single wave, whose duration is in the head of the page.
+fn course(plan: &PlanView<'_>) -> Html {
+    let waves: usize = plan.course.iter().map(|it| it.waves.len().max(1)).sum();
+    let end: u64 = plan.course.iter().map(|it| it.seconds).sum();
+    if waves < 2 {
+        return Html::default();
     }
-    let note = "Each bar is one round: the nodes whose pods are replaced at the same time, as many \
-    as the budget allows. A round takes as long as its new pods take to become available.";
-    section("rounds", "Rounds", [Html::class("p", "note", note), figures].into())
+    let mut begun = 0;
+    let rows = plan.course.iter().map(|it| {
+        let DaemonSetForecast { daemon_set, seconds, waves } = it;
+        let from = begun;
+        begun += seconds;
+        let several = if waves.len() > 1 {
+            format!(", {}", count(waves.len(), "wave"))
+        } else {
+            String::new()
+        };
+        let when = format!("{}, from {} to {}{several}", roughly(*seconds), at(from), at(begun));
+        Html::of("li", [code(daemon_set), Html::class("span", "aside", when), spell(it, from, end)])
+    });
+    let rows = Html::class("ol", "course", rows.collect::<Html>());
+    let note = "One DaemonSet after another, without failures. Gaps in a bar separate waves.";
+    section("course", "Expected course", [Html::class("p", "note", note), rows].into())
+}
+
+/// A time since the start.
+fn at(seconds: u64) -> String {
+    if seconds == 0 { "the start".to_owned() } else { roughly(seconds) }
+}
+
+/// What happens to each DaemonSet, the riskiest first; those without changes in one line.
+fn each(plan: &PlanView<'_>, verbose: bool) -> Html {
+    let (shown, others) = plan.by_risk();
+    let entries: Html = shown.into_iter().map(|it| entry(it, verbose)).collect();
+    let keys = others.into_iter().map(|it| it.key.clone()).collect();
+    section("sets", "DaemonSets", [entries, quiet("Nothing to do for", keys, verbose)].into())
+}
+
+fn entry(daemon_set: &DaemonSetView<'_>, verbose: bool) -> Html {
+    let body = [
+        list(facts(daemon_set)),
+        new_pods(daemon_set),
+        daemon_set.base.map(|it| asked(it, verbose)).unwrap_or_default(),
+        under("Fields that change in the cluster", diff(daemon_set.fields.iter(), verbose)),
+    ];
+    let chips = happens(&daemon_set.totals).map(|(action, nodes)| {
+        let Marker { words, tone, .. } = kind(action);
+        let class = format!("chip {}", tone.class());
+        Html::with("span", &[("class", &class)], format!("{} {words}", grouped(nodes)))
+    });
+    let rest = format!("{}; {}", daemon_set.title(), daemon_set.revision);
+    let rest = Html::class("span", "aside", rest);
+    let summary = [code(&daemon_set.key)].into_iter().chain(chips).chain([rest]);
+    folded(summary.collect(), body.into())
+}
+
+fn facts(daemon_set: &DaemonSetView<'_>) -> impl Iterator<Item = Html> {
+    let facts = [
+        Some(daemon_set.strategy.clone()),
+        daemon_set.managed_by.map(str::to_owned),
+        daemon_set.pause.clone(),
+        daemon_set.policy.map(|name| format!("policy {name}")),
+        daemon_set.counters.clone(),
+    ];
+    let waves = daemon_set.waves.iter().map(wave_words);
+    let owned = daemon_set.owned.iter().map(|it| it.sentence());
+    facts.into_iter().flatten().chain(waves).chain(owned).map(Html::from)
 }
 
 fn wave_words(wave: &WaveView<'_>) -> String {
@@ -87,58 +140,21 @@ fn wave_words(wave: &WaveView<'_>) -> String {
     format!("{title}{}{rounds}{pace}", count(*nodes, "node"))
 }
 
-/// A row for each DaemonSet, and the details of those that have some.
-fn each(daemon_sets: &[DaemonSetView<'_>], verbose: bool) -> Html {
-    let rows = daemon_sets.iter().map(|it| {
-        let nodes = node_words(&it.totals);
-        vec![
-            code(&it.key),
-            it.object().into(),
-            it.revision.as_str().into(),
-            if nodes.is_empty() { "none".into() } else { nodes.into() },
-            it.strategy.as_str().into(),
-        ]
-    });
-    let heads = ["DaemonSet", "Object", "Revision", "Nodes", "Pace"];
-    let all = table("DaemonSets", &heads, rows);
-    let details: Html = daemon_sets.iter().map(|it| details(it, verbose)).collect();
-    section("sets", "DaemonSets", [all, details].into())
-}
-
-fn details(daemon_set: &DaemonSetView<'_>, verbose: bool) -> Html {
-    let on_delete = "nodes wait until their pods are deleted manually";
-    let facts = [
-        daemon_set.managed_by.map(str::to_owned),
-        daemon_set.pause.clone(),
-        daemon_set.policy.map(|name| format!("policy {name}")),
-        daemon_set.counters.clone(),
-        daemon_set.on_delete.then(|| on_delete.to_owned()),
-    ];
-    let owned = daemon_set.owned.iter().map(|it| it.sentence());
-    let facts = facts.into_iter().flatten().chain(owned);
-    let body = [
-        list(facts.map(Html::from)),
-        daemon_set.base.map(|it| asked(it, verbose)).unwrap_or_default(),
-        under("Fields that change in the cluster", diff(daemon_set.fields.iter(), verbose)),
-    ];
-    let reported = match daemon_set.change {
-        Change::Create => "new".to_owned(),
-        Change::Delete | Change::None => daemon_set.object().to_owned(),
-        Change::Update | Change::Recreate => count(daemon_set.fields.len(), "field"),
-    };
-    let summary = [code(&daemon_set.key), Html::class("span", "aside", reported)];
-    folded(summary.into(), body.into())
+/// The images of a new DaemonSet, and what its pods may do beyond other pods.
+fn new_pods(daemon_set: &DaemonSetView<'_>) -> Html {
+    let Some(NewPods { images, access }) = daemon_set.new_pods else { return Html::default() };
+    let images = images.iter().map(|image| [Html::text("image "), code(image)].into());
+    let access = access.iter().map(|access| Html::from(access.to_string()));
+    under("New pods", list(images.chain(access)))
 }
 
 /// The changes of the pull request itself.
 fn asked(base: &BaseChange, verbose: bool) -> Html {
     let BaseChange { change, changes } = base;
     match change {
-        Change::None => {
-            Html::of("p", "By this change itself: nothing; the differences are existing drift.")
-        }
+        Change::None => Html::of("p", format!("By this pull request: {}.", asked_words(base))),
         Change::Create | Change::Recreate | Change::Update | Change::Delete => {
-            under("By this change itself", diff(changes.iter(), verbose))
+            under("By this pull request", diff(changes.iter(), verbose))
         }
     }
 }
@@ -156,5 +172,5 @@ fn picture(daemon_sets: &[DaemonSetView<'_>], options: &HtmlOptions<'_>) -> Pict
         (daemon_set.key.as_str(), rows.collect())
     });
     let heads = Heads { kind: "Action", ..Heads::default() };
-    Picture::of(options.nodes, (&ACTIONS, kind), heads, &sets.collect::<Vec<_>>())
+    Picture::of(options.nodes, (&BY_RISK, kind), heads, &sets.collect::<Vec<_>>())
 }

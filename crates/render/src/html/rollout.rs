@@ -4,12 +4,12 @@
 use super::charts::{Span, clock, spans, usage};
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
-use super::parts::{code, folded, list, section, table, tiles};
+use super::parts::{Tile, code, folded, list, section, table, tiles};
 use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
 use crate::error::Error;
 use crate::view::{RolloutNode, RolloutState, RolloutView};
 use planner::rollout::Record;
-use planner::words::count;
+use planner::words::{count, grouped};
 
 /// The runs that the page reports, and how they were made.
 #[derive(Clone, Debug)]
@@ -53,9 +53,8 @@ pub fn rollout_html(
     let RolloutReport { rehearsed, records, tool_version } = report;
     let rollouts: Vec<RolloutView<'_>> = records.iter().map(RolloutView::of).collect();
     let glance = STATES.iter().filter(|state| **state != RolloutState::Untouched).map(|state| {
-        let Marker { words, symbol, .. } = kind(*state);
         let nodes: usize = rollouts.iter().map(|rollout| rollout.count(*state)).sum();
-        (symbol, u64::try_from(nodes).unwrap_or(u64::MAX), words)
+        Tile::of(kind(*state), u64::try_from(nodes).unwrap_or(u64::MAX))
     });
     let (what, embedded) = if *rehearsed {
         (
@@ -106,9 +105,9 @@ fn outcomes(rollouts: &[RolloutView<'_>]) -> Html {
         vec![
             code(key),
             outcome.as_str().into(),
-            Html::text(replaced),
-            Html::text(rollout.count(RolloutState::Failed)),
-            Html::text(left),
+            grouped(*replaced).into(),
+            grouped(rollout.count(RolloutState::Failed)).into(),
+            grouped(*left).into(),
             span(durations.get(durations.len() / 2)).into(),
             span(durations.last()).into(),
             clock(*lasted).into(),

@@ -54,7 +54,7 @@ function drawTable(found) {
   const inUse = columnsInUse();
   byId("nodes").tHead.replaceChildren(element("tr", {}, ...inUse.map(headOf)));
   const shownRows = sorted(found, inUse).slice(0, table.rows).map(({ row }) =>
-    element("tr", {}, ...inUse.map((column) => element("td", {}, ...column.cell(row)))),
+    element("tr", {}, ...inUse.map((column) => element("td", { "data-head": column.head() }, ...column.cell(row)))),
   );
   byId("nodes").tBodies[0].replaceChildren(...shownRows);
   const rest = found.length - shownRows.length;

@@ -7,7 +7,8 @@ use super::fields::{Depth, fields};
 use super::fit::LengthVariants;
 use super::markup::{code, fence, folded, html_code, items, prose};
 use super::nodes::group_items;
-use crate::view::{Change, DaemonSetView, NodeRow, WaveView, node_words};
+use crate::view::{DaemonSetView, NodeRow, WaveView, node_words, roughly};
+use planner::plan::NewPods;
 use planner::words::count;
 
 /// Maximum number of waves that short variants list.
@@ -24,7 +25,8 @@ pub(super) fn variants(
 }
 
 fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOptions) -> String {
-    let mut blocks = fields(daemon_set.fields, daemon_set.base, depth);
+    let mut blocks: Vec<String> = new_pods(daemon_set, depth).into_iter().collect();
+    blocks.extend(fields(daemon_set.fields, daemon_set.base, depth));
     let facts = [
         daemon_set.managed_by.map(prose),
         daemon_set.pause.as_deref().map(prose),
@@ -32,7 +34,7 @@ fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOpti
         daemon_set.counters.clone(),
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
-    blocks.push(items(&facts, facts.len(), "facts"));
+    blocks.push(items(&facts, facts.len(), "fact"));
     blocks.extend(owned(daemon_set, depth));
     blocks.extend(waves(&daemon_set.waves, depth, options));
     let at_once = group_items(&daemon_set.at_once, depth, options);
@@ -54,13 +56,9 @@ fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOpti
 
 /// The line that is visible while the details are collapsed.
 fn summary(daemon_set: &DaemonSetView<'_>) -> String {
-    let fields = match daemon_set.change {
-        Change::Create => "new".to_owned(),
-        Change::Delete => daemon_set.object().to_owned(),
-        Change::Update | Change::Recreate | Change::None => count(daemon_set.fields.len(), "field"),
-    };
+    let title = daemon_set.title();
     let happens = node_words(&daemon_set.totals);
-    let reported = if happens.is_empty() { fields } else { format!("{fields}, {happens}") };
+    let reported = if happens.is_empty() { title } else { format!("{title}, {happens}") };
     format!("{}: {reported}", html_code(&daemon_set.key))
 }
 
@@ -73,7 +71,7 @@ fn owned(daemon_set: &DaemonSetView<'_>, depth: Depth) -> Option<String> {
     let lines: Vec<String> = lines.collect();
     let most = if depth == Depth::Whole { lines.len() } else { MOST_OWNED };
     (!lines.is_empty())
-        .then(|| format!("**Fields of other managers**\n\n{}", items(&lines, most, "fields")))
+        .then(|| format!("**Fields of other managers**\n\n{}", items(&lines, most, "field")))
 }
 
 fn waves(waves: &[WaveView<'_>], depth: Depth, options: &MarkdownOptions) -> Vec<String> {
@@ -91,7 +89,8 @@ fn waves(waves: &[WaveView<'_>], depth: Depth, options: &MarkdownOptions) -> Vec
     let mut reported: Vec<String> = reported.collect();
     if !rest.is_empty() {
         let nodes: usize = rest.iter().map(|wave| wave.nodes).sum();
-        reported.push(format!("and {} more waves: {}", rest.len(), count(nodes, "node")));
+        let more = count(rest.len(), "more wave");
+        reported.push(format!("and {more}: {}", count(nodes, "node")));
     }
     reported
 }
@@ -113,12 +112,25 @@ fn every_node(nodes: &[NodeRow<'_>]) -> String {
     fence("", &lines)
 }
 
-/// The number of rounds that the rollout needs.
+/// The images of a new DaemonSet, and what its pods may do beyond other pods.
+fn new_pods(daemon_set: &DaemonSetView<'_>, depth: Depth) -> Option<String> {
+    let NewPods { images, access } = daemon_set.new_pods?;
+    let images = images.iter().map(|image| format!("image {}", code(image)));
+    let access = access.iter().map(|access| prose(&access.to_string()));
+    let lines: Vec<String> = images.chain(access).collect();
+    let most = if depth == Depth::Counts { MOST_OWNED } else { lines.len() };
+    Some(format!("**New pods**\n\n{}", items(&lines, most, "line")))
+}
+
+/// The expected duration, and the number of rounds that the rollout needs.
 fn forecast(daemon_set: &DaemonSetView<'_>) -> Option<String> {
     if daemon_set.on_delete {
         return Some(format!("**Forecast**: {}.", daemon_set.strategy));
     }
     let rounds = daemon_set.waves.iter().filter_map(|wave| wave.rounds_words.as_deref());
     let rounds: Vec<&str> = rounds.take(MOST_WAVES).collect();
-    (!rounds.is_empty()).then(|| format!("**Forecast**: {}.", rounds.join(", then ")))
+    let rounds = (!rounds.is_empty()).then(|| rounds.join(", then "));
+    let about = daemon_set.course.map(|it| format!("about {}", roughly(it.seconds)));
+    let words: Vec<String> = about.into_iter().chain(rounds).collect();
+    (!words.is_empty()).then(|| format!("**Forecast**: {}.", words.join("; ")))
 }

@@ -5,7 +5,7 @@ use super::fields::{Depth, fields};
 use super::fit::{LengthVariants, fitted};
 use super::markup::{fence, folded, html_code};
 use super::notices;
-use super::origin::compared;
+use super::origin::{cluster as cluster_words, compared};
 use crate::text::{self, TextOptions};
 use crate::view::{Notice, Origin};
 use planner::plan::{Change, DaemonSetDiff, Diff};
@@ -20,22 +20,25 @@ pub fn diff_markdown(diff: &Diff, options: &MarkdownOptions) -> String {
     let changed: Vec<&DaemonSetDiff> =
         daemon_sets.iter().filter(|it| it.change != Change::None).collect();
     let all = count(daemon_sets.len(), "DaemonSet");
+    let origin = Origin::of(source, cluster, daemon_sets.len());
+    let notices = Notice::of_warnings(warnings, &cluster.zones);
+    let cluster = cluster_words(&origin);
     let headline = match changed.len() {
-        0 => format!("**No difference**: {all} checked."),
-        some => format!("**{some} of {all} would change.**"),
+        0 => format!("**{cluster}: no difference**: {all} checked."),
+        some => format!("**{cluster}: {some} of {all} would change.**"),
     };
     let mut blocks = vec![headline];
     if changed.is_empty() && warnings.is_empty() {
         return document(&blocks, &options.comment);
     }
-    let mut parts = vec![notices::warnings(&Notice::of_warnings(warnings))];
+    let mut parts = vec![notices::warnings(&notices)];
     parts.extend(changed.iter().map(|it| variants(it)));
     let (shown, left_out) = fitted(&parts, MARKDOWN_LIMIT - BESIDES);
     blocks.extend(shown);
     if !left_out.is_empty() {
         blocks.push(format!("Diffs left out for length: {}.", count(left_out.len(), "DaemonSet")));
     }
-    blocks.push(compared(&Origin::of(source, cluster, daemon_sets.len())));
+    blocks.push(compared(&origin));
     document(&blocks, &options.comment)
 }
 

@@ -7,11 +7,12 @@ use super::comment::{MARKDOWN_LIMIT, MarkdownOptions, document};
 use super::fields::{Depth, reported};
 use super::fit::{LengthVariants, fitted};
 use super::markup::{Table, code, folded, html_code, items, prose};
+use super::nodes::ranges;
 use super::notices::warnings;
-use super::origin::compared;
+use super::origin::{cluster, compared};
 use crate::view::{
     CLASSES, DaemonSetDriftView, DeviationView, DriftView, FieldDrift, NodeGroup, class_heads,
-    fold, totals_words,
+    totals_words,
 };
 use planner::plan::Drift;
 use planner::words::count;
@@ -28,10 +29,10 @@ pub fn drift_markdown(drift: &Drift, options: &MarkdownOptions) -> String {
     let drift = DriftView::of(drift);
     let all = count(drift.daemon_sets.len(), "DaemonSet");
     let deviating = drift.deviating();
-    let totals = totals_words(drift.totals);
+    let (cluster, totals) = (cluster(&drift.origin), totals_words(drift.totals));
     let mut blocks = vec![match deviating.len() {
-        0 => format!("**No drift**: {all} checked."),
-        some => format!("**{}** in {some} of {all}.", totals.trim_end_matches('.')),
+        0 => format!("**{cluster}: no drift**: {all} checked."),
+        some => format!("**{cluster}: {}** in {some} of {all}.", totals.trim_end_matches('.')),
     }];
     if deviating.is_empty() && drift.warnings.is_empty() {
         return document(&blocks, &options.comment);
@@ -86,7 +87,7 @@ fn details(daemon_set: &DaemonSetDriftView<'_>, depth: Depth) -> String {
         let of_class = daemon_set.others().filter(|it| it.class == class);
         let lines: Vec<String> = of_class.map(|it| line(it, depth)).collect();
         if !lines.is_empty() {
-            blocks.push(format!("**{class}**\n\n{}", items(&lines, lines.len(), "")));
+            blocks.push(format!("**{class}**\n\n{}", items(&lines, lines.len(), "deviation")));
         }
     }
     blocks.retain(|block| !block.is_empty());
@@ -101,16 +102,17 @@ fn writers(fields: &[&FieldDrift<'_>], depth: Depth) -> String {
     });
     let lines: Vec<String> = written.collect();
     let most = if depth == Depth::Counts { MOST_WRITERS } else { lines.len() };
-    items(&lines, most, "writes")
+    items(&lines, most, "write")
 }
 
 /// A deviation that is not a field, with its nodes.
 fn line(deviation: &DeviationView<'_>, depth: Depth) -> String {
     let groups = if depth == Depth::Counts { &[] } else { deviation.groups.as_slice() };
-    let nodes = groups.iter().map(|NodeGroup { key: (), why, nodes }| {
-        let ranges: Vec<String> = fold(nodes.iter().copied()).iter().map(code).collect();
+    let nodes = groups.iter().map(|group| {
+        let NodeGroup { key: (), why, nodes, zones: _ } = group;
+        let names = ranges(nodes).unwrap_or_else(|| group.names());
         let why = if why.is_empty() { String::new() } else { format!(": {}", prose(why)) };
-        format!("{}{why}", ranges.join(", "))
+        format!("{names}{why}")
     });
     let sentence = prose(&deviation.sentence);
     iter::once(sentence).chain(nodes).collect::<Vec<_>>().join("\n  - ")

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::fmt::{self, Display, Write as _};
 
 use crate::{escape, neutral, view};
+use planner::words::{count, grouped};
 
 /// Maximum length of names and texts from outside, in bytes.
 pub(super) const LONGEST: usize = 300;
@@ -123,10 +124,19 @@ fn is_plain_word(word: &str) -> bool {
     let is_number = word.starts_with(|c: char| c.is_ascii_digit())
         && word.len() < COMMIT
         && word.chars().all(|c| c.is_ascii_alphanumeric());
+    let is_number = is_number || is_grouped(word);
     let is_word = word
         .split(['-', '\''])
         .all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphabetic()));
     (is_word || is_number) && !is_hex
+}
+
+/// A number whose thousands are apart: `1,236`.
+fn is_grouped(word: &str) -> bool {
+    let mut groups = word.split(',');
+    let digits = |group: &str| group.chars().all(|c| c.is_ascii_digit());
+    let first = groups.next().is_some_and(|it| (1..=3).contains(&it.len()) && digits(it));
+    first && word.contains(',') && groups.all(|group| group.len() == 3 && digits(group))
 }
 
 /// `names` as code, at most `most` of them, and the number of the others.
@@ -134,7 +144,8 @@ pub(super) fn few<T: Display>(names: impl ExactSizeIterator<Item = T>, most: usi
     view::few(names.map(code), most)
 }
 
-/// A list item for each of at most `most` entries, and an item with the number of the others.
+/// A list item for each of at most `most` entries, and an item with the number of the others;
+/// `noun` is the word for one of them.
 pub(super) fn items(all: &[String], most: usize, noun: &str) -> String {
     let mut list = String::new();
     for item in all.iter().take(most) {
@@ -142,7 +153,8 @@ pub(super) fn items(all: &[String], most: usize, noun: &str) -> String {
         let _ = writeln!(list, "- {item}");
     }
     if all.len() > most {
-        let _ = writeln!(list, "- and {} more {noun}", all.len() - most);
+        let more = count(all.len() - most, &format!("more {noun}"));
+        let _ = writeln!(list, "- and {more}");
     }
     list.truncate(list.trim_end().len());
     list
@@ -151,14 +163,15 @@ pub(super) fn items(all: &[String], most: usize, noun: &str) -> String {
 /// Counts as text: `` `a` 3, `b` 2 ``; those beyond `most` are summed up.
 pub(super) fn counted<K: Display>(counts: &[(K, usize)], most: usize) -> String {
     let word = |(key, count): &(K, usize)| {
-        format!("{} {count}", prose(&clipped(&key.to_string(), LONGEST_COUNTED)))
+        let key = prose(&clipped(&key.to_string(), LONGEST_COUNTED));
+        format!("{key} {}", grouped(*count))
     };
     let mut words: Vec<String> = counts.iter().take(most).map(word).collect();
     let rest = counts.iter().skip(most);
     let others = rest.len();
     if others > 0 {
         let sum: usize = rest.map(|(_, count)| count).sum();
-        words.push(format!("{others} others {sum}"));
+        words.push(format!("{} {}", count(others, "other"), grouped(sum)));
     }
     words.join(", ")
 }
@@ -219,6 +232,7 @@ mod tests {
             ("אב x", "`אב` x"),
             ("1. a 2. b", "`1`. a 2. b"),
             ("3 nodes (1)", "3 nodes (1)"),
+            ("from 1,236 starts, 1,23 and 12,", "from 1,236 starts, `1,23` and 12,"),
             ("no .); (a (.", "no .); (a (."),
             ("", ""),
         ] {

@@ -6,8 +6,10 @@ use super::comment::MarkdownOptions;
 use super::fields::Depth;
 use super::markup::{LONGEST_COUNTED, clipped, code, counted, items, prose};
 use crate::view::{
-    Action, ActionTotals, DaemonSetView, NodeGroup, done, fold, natural_order, node_words,
+    Action, ActionTotals, DaemonSetView, NodeGroup, NodeRange, done, fold, natural_order,
+    node_words,
 };
+use planner::words::grouped;
 
 /// Maximum number of zones that are named.
 const MOST_ZONES: usize = 8;
@@ -27,19 +29,25 @@ pub(super) fn group_items(
             groups.map(|group| group_words(group, true, options)).collect()
         }
     };
-    items(&lines, lines.len(), "groups")
+    items(&lines, lines.len(), "group")
 }
 
 /// `12 replaced: runs revision 7; `a-01 … a-12` (12); zone `a` 12`.
 fn group_words(group: &NodeGroup<'_>, names: bool, options: &MarkdownOptions) -> String {
-    let NodeGroup { key, why, nodes } = group;
-    let mut words = format!("{} {}: {}", nodes.len(), done(*key), prose(why));
-    if names {
-        let ranges: Vec<String> = fold(nodes.iter().copied()).iter().map(code).collect();
-        words = format!("{words}; {}", ranges.join(", "));
+    let NodeGroup { key, why, nodes, zones: _ } = group;
+    let mut words = format!("{} {}: {}", grouped(nodes.len()), done(*key), prose(why));
+    if let Some(ranges) = ranges(nodes).filter(|_| names) {
+        words = format!("{words}; {ranges}");
     }
     let zones = by_zone(nodes, options);
     if zones.is_empty() { words } else { format!("{words}; {zones}") }
+}
+
+/// The names of nodes in ranges; `None` if those would mislead.
+pub(super) fn ranges(nodes: &[&str]) -> Option<String> {
+    let ranges = fold(nodes.iter().copied());
+    let clear = ranges.iter().all(NodeRange::is_clear);
+    clear.then(|| ranges.iter().map(code).collect::<Vec<_>>().join(", "))
 }
 
 /// The largest groups, counted; the others by action.
@@ -52,7 +60,7 @@ fn counted_groups(mut largest: Vec<&NodeGroup<'_>>, options: &MarkdownOptions) -
         let others = rest.iter().filter(|group| group.key == action);
         let nodes: usize = others.map(|group| group.nodes.len()).sum();
         if nodes > 0 {
-            words.push(format!("{nodes} {} for other reasons", done(action)));
+            words.push(format!("{} {} for other reasons", grouped(nodes), done(action)));
         }
     }
     words

@@ -8,6 +8,14 @@ use planner::words::count;
 /// Maximum number of paths; the others are counted.
 const MOST_PATHS: usize = 5;
 
+/// `` Cluster `prod-eu` ``; the number of nodes if it has no name.
+pub(super) fn cluster(origin: &Origin<'_>) -> String {
+    match origin.cluster {
+        Some(name) => format!("Cluster {}", code(name)),
+        None => format!("Cluster of {}", count(origin.nodes, "node")),
+    }
+}
+
 /// `` `4f2c9e1` in `deploy/prod`; cluster `prod-eu` `v1.36.3`, 412 nodes at `…`. ``
 pub(super) fn compared(origin: &Origin<'_>) -> String {
     let shortened = |id| code(short_commit(id));

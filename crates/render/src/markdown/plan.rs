@@ -1,21 +1,23 @@
-//! A plan as a comment on a pull request: the effect of merging in one line, a row for each
-//! DaemonSet, and details, collapsed.
+//! A plan as a comment on a pull request. Its first screen has the cluster, the effect of merging,
+//! the expected duration, the guards, and a row for each DaemonSet, the riskiest first. Details are
+//! collapsed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::comment::{MARKDOWN_LIMIT, MarkdownOptions, document};
 use super::daemon_set::variants;
 use super::fit::{LengthVariants, fitted};
 use super::markup::{Table, code, few, folded, items};
 use super::nodes::summed;
-use super::notices::{guards, warnings};
-use super::origin::compared;
+use super::notices::{guards, many_guards, warnings};
+use super::origin::{cluster, compared};
 use crate::view::{
-    ActionTotals, Change, DaemonSetView, Notice, PlanView, change_words, effect, node_words,
+    self, ActionTotals, Change, DaemonSetView, Notice, PlanView, asked_words, change_words, effect,
+    node_words, number_of,
 };
 use daemonset::model::short_commit;
 use planner::plan::Plan;
-use planner::words::{agree, count};
+use planner::words::{agree, count, grouped};
 
 /// Maximum length of the table, so that there is room for details.
 const TABLE: usize = 20_000;
@@ -23,15 +25,19 @@ const TABLE: usize = 20_000;
 const LEFT_OUT: usize = 8_000;
 /// Maximum number of names; the others are counted.
 const MOST_NAMES: usize = 5;
+/// Maximum number of privileges and host accesses in a row of the table; the others are counted.
+const MOST_ACCESS: usize = 3;
 
 /// The plan as GitHub-flavoured Markdown, at most [`MARKDOWN_LIMIT`] bytes of it.
 pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
     let plan = PlanView::of(plan);
-    let (shown, quiet) = plan.shown();
+    let (shown, quiet) = plan.by_risk();
     let mut blocks = vec![headline(&plan)];
     if shown.is_empty() && plan.guards.is_empty() && plan.warnings.is_empty() {
         return document(&blocks, &options.comment);
     }
+    blocks.extend(plan.forecast.clone());
+    blocks.extend(guards(&plan.guards));
     if !shown.is_empty() {
         blocks.push(table(&shown, &plan.guards));
     }
@@ -39,7 +45,6 @@ pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
         let others = count(quiet.len(), "other DaemonSet");
         blocks.push(format!("Nothing to do for {others}: {}.", keys(&quiet)));
     }
-    blocks.extend(plan.forecast.clone());
     let footer = footer(&plan);
     let used: usize = blocks.iter().map(|block| block.len() + 2).sum();
     let room = MARKDOWN_LIMIT.saturating_sub(used + footer.len() + LEFT_OUT);
@@ -55,7 +60,7 @@ fn details(
     room: usize,
     options: &MarkdownOptions,
 ) -> Vec<String> {
-    let mut parts: Vec<LengthVariants> = vec![guards(&plan.guards), warnings(&plan.warnings)];
+    let mut parts: Vec<LengthVariants> = vec![many_guards(&plan.guards), warnings(&plan.warnings)];
     let messages = parts.len();
     parts.extend(shown.iter().map(|daemon_set| variants(daemon_set, options)));
     let (mut blocks, left_out) = fitted(&parts, room);
@@ -65,7 +70,7 @@ fn details(
         let sums = summed(&left_out, options);
         let what = format!("Details left out for length: {}", count(left_out.len(), "DaemonSet"));
         let names = keys(&left_out);
-        blocks.push(folded(&what, &format!("{names}\n\n{}", items(&sums, sums.len(), "sums"))));
+        blocks.push(folded(&what, &format!("{names}\n\n{}", items(&sums, sums.len(), "sum"))));
     }
     blocks
 }
@@ -74,19 +79,20 @@ fn keys(daemon_sets: &[&DaemonSetView<'_>]) -> String {
     few(daemon_sets.iter().map(|it| &it.key), MOST_NAMES)
 }
 
-/// The effect of merging, in one line.
+/// The cluster, and the effect of merging, in one line.
 fn headline(plan: &PlanView<'_>) -> String {
+    let cluster = cluster(&plan.origin);
     let what = plan.origin.commit.map_or("this".to_owned(), |id| code(short_commit(id)));
     let changing = plan.changing();
     if changing.is_empty() {
         let checked = count(plan.daemon_sets.len(), "DaemonSet");
-        return format!("**Merging {what} changes nothing**: {checked} checked.");
+        return format!("**{cluster}: merging {what} changes nothing**: {checked} checked.");
     }
     let asked = |it: &&DaemonSetView<'_>| it.base.is_none_or(|base| base.change != Change::None);
     let (own, older): (Vec<&DaemonSetView<'_>>, Vec<_>) = changing.into_iter().partition(asked);
     let mut line = match own.as_slice() {
-        [] => format!("**Merging {what} itself changes nothing.**"),
-        own => format!("**Merging {what} {}.**", effect(own)),
+        [] => format!("**{cluster}: merging {what} itself changes nothing.**"),
+        own => format!("**{cluster}: merging {what} {}.**", effect(own)),
     };
     if !older.is_empty() {
         line = format!(
@@ -97,21 +103,21 @@ fn headline(plan: &PlanView<'_>) -> String {
         );
     }
     if !plan.guards.is_empty() {
-        line = format!("{line} Blocked by {}.", count(plan.guards.len(), "guard"));
+        line = format!("{line} Blocked by {}.", count(number_of(&plan.guards), "guard"));
     }
     line
 }
 
 fn table(shown: &[&DaemonSetView<'_>], guards: &[Notice<'_>]) -> String {
-    let mut header = vec!["DaemonSet", "Object", "Revision", "Nodes", "Pace"];
+    let mut header = vec!["DaemonSet", "Object", "Nodes", "Revision", "Pace"];
     let base = shown.iter().any(|it| it.base.is_some());
     if base {
         header.push("By this pull request");
     }
-    let mut refused: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut refused: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for guard in guards {
-        if let Some(key) = guard.daemon_set {
-            refused.entry(key).or_default().push(guard.kind);
+        for key in &guard.daemon_sets {
+            refused.entry(key).or_default().insert(guard.kind);
         }
     }
     if !refused.is_empty() {
@@ -121,11 +127,12 @@ fn table(shown: &[&DaemonSetView<'_>], guards: &[Notice<'_>]) -> String {
     for (nth, daemon_set) in shown.iter().enumerate() {
         let mut cells = cells(daemon_set);
         if base {
-            cells.push(asked_words(daemon_set));
+            cells.push(daemon_set.base.map(asked_words).unwrap_or_default());
         }
         if !refused.is_empty() {
             let words = refused.get(daemon_set.key.as_str());
-            cells.push(words.map_or_else(String::new, |words| words.join(", ")));
+            let words = words.into_iter().flatten().copied().collect::<Vec<_>>();
+            cells.push(words.join(", "));
         }
         if !table.row(&cells, TABLE) {
             return format!("{table}\n\n{}", rest_of_table(&shown[nth..]));
@@ -138,21 +145,21 @@ fn cells(daemon_set: &DaemonSetView<'_>) -> Vec<String> {
     let nodes = node_words(&daemon_set.totals);
     vec![
         code(&daemon_set.key),
-        daemon_set.object().to_owned(),
-        daemon_set.revision.clone(),
+        object(daemon_set),
         if nodes.is_empty() { "none".to_owned() } else { nodes },
+        daemon_set.revision.clone(),
         daemon_set.strategy.clone(),
     ]
 }
 
-/// The changes of a row that the pull request itself makes.
-fn asked_words(daemon_set: &DaemonSetView<'_>) -> String {
-    let Some(base) = daemon_set.base else { return String::new() };
-    match base.change {
-        Change::None => "nothing (existing drift)".to_owned(),
-        Change::Create => "all of it".to_owned(),
-        Change::Update | Change::Recreate | Change::Delete => count(base.changes.len(), "field"),
+/// The change of the object, with what the pods of a new one may do beyond other pods.
+fn object(daemon_set: &DaemonSetView<'_>) -> String {
+    let access: Vec<String> = daemon_set.access().map(code).collect();
+    let object = daemon_set.object();
+    if access.is_empty() {
+        return object.to_owned();
     }
+    format!("{object}: {}", view::few(access.into_iter(), MOST_ACCESS))
 }
 
 /// A summary of the rows that are left out for length.
@@ -165,7 +172,7 @@ fn rest_of_table(rest: &[&DaemonSetView<'_>]) -> String {
     }
     let objects: Vec<String> = by_change
         .iter()
-        .map(|(change, sets)| format!("{sets} {}", change_words(*change)))
+        .map(|(change, sets)| format!("{} {}", grouped(*sets), change_words(*change)))
         .collect();
     let nodes = node_words(&totals);
     let nodes = if nodes.is_empty() { nodes } else { format!("; nodes: {nodes}") };

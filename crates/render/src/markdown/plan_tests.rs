@@ -9,6 +9,7 @@ use daemonset::model::{Cascade, NodeName, RevisionNumber};
 use planner::plan::{
     Action, BaseChange, Change, DaemonSetPlan, FieldChange, NodePlan, Plan, Reason, Warning, Wave,
 };
+use planner::words::grouped;
 
 /// The zone of `edge-a-01` is `a`.
 fn options(plan: &Plan) -> MarkdownOptions {
@@ -39,7 +40,7 @@ fn guards_and_warnings() {
 #[test]
 fn nothing_to_do_is_one_line() {
     let plan = plan(vec![quiet("logging", "a"), quiet("logging", "b")]);
-    insta::assert_snapshot!(shown(&plan), @"**Merging `4f2c9e1` changes nothing**: 2 DaemonSets checked. <!-- ds-plan:default -->");
+    insta::assert_snapshot!(shown(&plan), @"**Cluster `prod-eu`: merging `4f2c9e1` changes nothing**: 2 DaemonSets checked. <!-- ds-plan:default -->");
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn what_the_pull_request_itself_does_stands_apart() {
     insta::assert_snapshot!(shown(&both));
     let mut only_older = plan(vec![older]);
     only_older.source.base.clone_from(&both.source.base);
-    insta::assert_snapshot!(first_line(&only_older), @"**Merging `4f2c9e1` itself changes nothing.** 1 DaemonSet differs from git already; applying the rest of git replaces 2 pods in 1 DaemonSet.");
+    insta::assert_snapshot!(first_line(&only_older), @"**Cluster `prod-eu`: merging `4f2c9e1` itself changes nothing.** 1 DaemonSet differs from git already; applying the rest of git replaces 2 pods in 1 DaemonSet.");
 }
 
 #[test]
@@ -89,11 +90,11 @@ fn the_first_line_is_the_effect_of_merging() {
     ]
     .map(|plan| first_line(&plan));
     insta::assert_snapshot!(lines.join("\n"), @"
-    **Merging `4f2c9e1` updates 1 DaemonSet and touches no pod.**
-    **Merging `4f2c9e1` creates 1 pod in 1 DaemonSet.**
-    **Merging `4f2c9e1` replaces 2 pods and deletes 1 in 1 DaemonSet.**
-    **Merging `4f2c9e1` surges 2 pods, creates 1 and deletes 1 in 1 DaemonSet; 1 node waits.**
-    **Merging `4f2c9e1` cannot update 1 DaemonSet and touches no pod.** Blocked by 2 guards.
+    **Cluster `prod-eu`: merging `4f2c9e1` updates 1 DaemonSet and touches no pod.**
+    **Cluster `prod-eu`: merging `4f2c9e1` creates 1 pod in 1 DaemonSet.**
+    **Cluster `prod-eu`: merging `4f2c9e1` deletes 1 pod and replaces 2 in 1 DaemonSet.**
+    **Cluster `prod-eu`: merging `4f2c9e1` deletes 1 pod, surges 2 and creates 1 in 1 DaemonSet; 1 node waits.**
+    **Cluster `prod-eu`: merging `4f2c9e1` cannot update 1 DaemonSet and touches no pod.** Blocked by 2 guards.
     ");
 }
 
@@ -186,7 +187,8 @@ fn no_fleet_is_too_large() {
         assert!(text.len() <= MARKDOWN_LIMIT, "{case}: {}", text.len());
         assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
         // Left-out nodes are counted: the totals of all nodes are always shown.
-        let total = format!("replaces {} pods", plan.totals.actions.replace);
+        let replaced = grouped(plan.totals.actions.replace);
+        let total = format!(" replaces {replaced}");
         assert!(plan.totals.actions.replace == 0 || text.contains(&total), "{case}: {text}");
     }
 }
@@ -204,19 +206,19 @@ fn left_out_details_are_grouped_by_reason_zone_and_wave() {
     insta::assert_snapshot!(sums(&text), @"
     `logging/agent-044`, `logging/agent-045`, `logging/agent-046`, `logging/agent-047`, `logging/agent-048` and 151 more
 
-    - nodes: 156 deleted, 9360 replaced
-    - by reason: notEligible 156, outdated 9360
-    - by zone: a 2340, b 2340, c 2340, d 2340, e 156
+    - nodes: 156 deleted, 9,360 replaced
+    - by reason: notEligible 156, outdated 9,360
+    - by zone: a 2,340, b 2,340, c 2,340, d 2,340, e 156
     ");
     let (_, rest) = text.split_once("\n\nand ").unwrap();
-    insta::assert_snapshot!(rest.lines().next().unwrap(), @"47 more DaemonSets: 47 updated; nodes: 47 deleted, 2820 replaced.");
+    insta::assert_snapshot!(rest.lines().next().unwrap(), @"47 more DaemonSets: 47 updated; nodes: 47 deleted, 2,820 replaced.");
     for daemon_set in &mut plan.daemon_sets {
         let first = daemon_set.waves[0].clone();
         daemon_set.waves.push(Wave { index: 2, nodes: vec![first.nodes[0].clone()], ..first });
         daemon_set.nodes[0].wave = Some(2);
     }
     let sums = sums(&shown(&plan));
-    assert!(sums.ends_with("\n- by wave: at once 164, wave 1 9676, wave 2 164"), "{sums}");
+    assert!(sums.ends_with("\n- by wave: at once 164, wave 1 9,676, wave 2 164"), "{sums}");
 }
 
 #[test]

@@ -8,7 +8,11 @@ use super::fields::field_change;
 use super::nodes::{group_line, reason_column};
 use super::page::{ASIDE, CHANGE, GAIN, HALT, LOSS, Line, NAME, Page, TextOptions, style_of};
 use crate::neutral;
-use crate::view::{BaseChange, Change, DaemonSetView, NodeGroup, NodeRow, WaveView, fold, listed};
+use crate::view::{
+    BaseChange, Change, DaemonSetView, NodeGroup, NodeRow, WaveView, Whereabouts, asked_words,
+    whereabouts,
+};
+use planner::plan::NewPods;
 use planner::words::count;
 
 /// Indentation of the lines of a DaemonSet.
@@ -28,6 +32,9 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: Te
     ];
     for (style, fact) in facts.into_iter().filter_map(|(style, fact)| Some((style, fact?))) {
         page.push(Line::at(INDENT).styled(style, fact));
+    }
+    if let Some(pods) = daemon_set.new_pods {
+        new_pods(page, pods);
     }
     for field in daemon_set.fields {
         field_change(page, INDENT, field, options);
@@ -61,6 +68,17 @@ fn title(daemon_set: &DaemonSetView<'_>) -> Line {
         .plain(policy)
 }
 
+/// The images of a new DaemonSet, and what its pods may do beyond other pods.
+fn new_pods(page: &mut Page, pods: &NewPods) {
+    let NewPods { images, access } = pods;
+    let access: Vec<String> = access.iter().map(ToString::to_string).collect();
+    for (title, names) in [("image: ", images), ("access: ", &access)] {
+        if !names.is_empty() {
+            page.push(Line::at(INDENT).styled(ASIDE, title).plain(names.join(", ")));
+        }
+    }
+}
+
 /// The symbol of a change, as terraform prints it.
 fn symbol(change: Change) -> (Style, &'static str) {
     match change {
@@ -91,13 +109,12 @@ fn note(daemon_set: &DaemonSetView<'_>) -> String {
 fn base_words(base: &BaseChange) -> String {
     let BaseChange { change, changes } = base;
     let what = match change {
-        Change::Create => "the whole DaemonSet".to_owned(),
-        Change::None => "nothing; the differences are existing drift".to_owned(),
+        Change::Create | Change::None => asked_words(base),
         Change::Update | Change::Recreate | Change::Delete => {
             changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>().join(", ")
         }
     };
-    format!("since the base: {what}")
+    format!("by this pull request: {what}")
 }
 
 /// The columns of the counts and of the nodes, which all waves share.
@@ -130,8 +147,13 @@ fn wave_lines(
     match &wave.groups[..] {
         [only] if wave.is_plain && !options.verbose => {
             let symbol = only.key.symbol();
-            let line = line.padded_to(names).styled(style_of(only.key), symbol).plain(' ');
-            page.push(line.plain(listed(&fold(only.nodes.iter().copied()))).plain(&wave.pace));
+            let line = line.padded_to(names).styled(style_of(only.key), symbol);
+            page.push(match whereabouts(&only.nodes, only.zones) {
+                Whereabouts::Each(nodes)
+                | Whereabouts::Ranges(nodes)
+                | Whereabouts::Zones(nodes) => line.plain(' ').plain(nodes).plain(&wave.pace),
+                Whereabouts::Unclear => line.plain(&wave.pace),
+            });
         }
         groups => {
             page.push(line.plain(&wave.pace));

@@ -1,7 +1,7 @@
 //! The first line, and guards and warnings, a line each.
 
 use super::page::{CHANGE, HALT, Line, NAME, Page, TextOptions};
-use crate::view::{Notice, Origin, names};
+use crate::view::{Notice, Origin};
 
 /// The title, the source and the cluster.
 pub(super) fn compared(title: &str, origin: &Origin<'_>, options: TextOptions) -> Line {
@@ -13,9 +13,10 @@ pub(super) fn compared(title: &str, origin: &Origin<'_>, options: TextOptions) -
 pub(super) fn guards(page: &mut Page, guards: &[Notice<'_>]) {
     for guard in guards {
         let line = about(Line::at(0).styled(HALT, "Blocked: "), guard);
+        let line = line.plain(". ").plain(guard.way_out());
         page.push(match guard.allow_flag {
-            Some(flag) => line.plain(". To allow it, pass ").styled(NAME, flag).plain('.'),
-            None => line,
+            Some(flag) => line.plain(' ').styled(NAME, flag).plain('.'),
+            None => line.plain('.'),
         });
     }
 }
@@ -29,12 +30,12 @@ pub(super) fn warnings(page: &mut Page, warnings: &[Notice<'_>]) {
 
 /// `logging/fluent-bit: MESSAGE (3 nodes: …)`.
 fn about(mut line: Line, notice: &Notice<'_>) -> Line {
-    if let Some(daemon_set) = notice.daemon_set {
-        line = line.styled(NAME, daemon_set).plain(": ");
+    if let Some(subject) = notice.subject(str::to_owned) {
+        line = line.styled(NAME, subject).plain(": ");
     }
-    line = line.plain(notice.message);
-    if notice.nodes.is_empty() {
-        return line;
+    line = line.plain(notice.message.trim_end_matches('.'));
+    match notice.whereabouts() {
+        Some(nodes) => line.plain(format!(" ({nodes})")),
+        None => line,
     }
-    line.plain(format!(" ({})", names(&notice.nodes)))
 }

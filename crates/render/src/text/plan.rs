@@ -3,7 +3,9 @@
 use super::daemon_set;
 use super::notices::{compared, guards, warnings};
 use super::page::{ASIDE, Line, NAME, Page, TextOptions};
-use crate::view::{DaemonSetView, PlanView, some_of};
+use std::collections::BTreeSet;
+
+use crate::view::{Action, Change, DaemonSetView, PlanView, done, some_of};
 use planner::plan::Plan;
 use planner::words::count;
 
@@ -17,6 +19,9 @@ pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
     page.push(compared(title, &plan.origin, *options));
     if options.verbose {
         page.push(Line::at(0).styled(ASIDE, format!("plan {}", plan.made())));
+    }
+    if let Some(legend) = legend(&shown) {
+        page.push(Line::at(0).styled(ASIDE, legend));
     }
     for daemon_set in &shown {
         page.gap();
@@ -37,6 +42,28 @@ pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
         }
     }
     page.write(*options)
+}
+
+/// The meaning of the symbols that occur, as terraform prints it.
+fn legend(shown: &[&DaemonSetView<'_>]) -> Option<String> {
+    let changed = shown.iter().any(|it| !it.fields.is_empty());
+    let changed = changed.then(|| "~ changed".to_owned());
+    let nodes = shown.iter().flat_map(|it| &it.nodes).map(|node| node.action);
+    let mut actions: BTreeSet<Action> = nodes.filter(|action| *action != Action::Keep).collect();
+    let objects = shown.iter().filter_map(|it| match it.change {
+        Change::Create => Some(Action::Create),
+        Change::Delete => Some(Action::Delete),
+        Change::Update | Change::Recreate | Change::None => None,
+    });
+    actions.extend(objects);
+    let words = actions.into_iter().map(|action| match action {
+        Action::Surge => format!("{} surged (new pod before old)", action.symbol()),
+        Action::Create | Action::Delete | Action::Replace | Action::Wait | Action::Keep => {
+            format!("{} {}", action.symbol(), done(action))
+        }
+    });
+    let words: Vec<String> = changed.into_iter().chain(words).collect();
+    (!words.is_empty()).then(|| format!("Symbols: {}", words.join(", ")))
 }
 
 /// `NAMESPACE/NAME` of each DaemonSet that changes, one per line.

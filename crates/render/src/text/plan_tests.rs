@@ -27,6 +27,7 @@ fn verbose(plan: &Plan) -> String {
 fn a_rollout() {
     insta::assert_snapshot!(text(&rollout()), @"
     ds-plan  3 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    Symbols: ~ changed, + created, - deleted, -/+ replaced, ! waiting
 
     ~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
         ~ spec.template.spec.containers[fluent-bit].image
@@ -40,7 +41,7 @@ fn a_rollout() {
     Nothing to do for 2 other DaemonSets: kube-system/kube-proxy, monitoring/node-exporter
 
     Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     ");
 }
 
@@ -95,18 +96,19 @@ fn warnings_are_below_nothing_to_do() {
 fn guards_name_the_flag_to_pass() {
     insta::assert_snapshot!(text(&guarded()), @"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    Symbols: ~ changed
 
     ! DaemonSet logging/agent (must be deleted and recreated)   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
         ~ spec.selector.matchLabels.app
             - agent
             + agent-v2
 
-    Blocked: logging/agent: spec.selector is immutable.
+    Blocked: logging/agent: spec.selector is immutable. No flag allows it.
     Blocked: logging/agent: 3 pods would be evicted at once (3 nodes: edge-a-01 … edge-a-03). To allow it, pass --allow-mass-eviction.
     Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
 
     Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     ");
 }
 
@@ -121,12 +123,13 @@ fn a_new_daemon_set() {
     new.revision.target.number = RevisionNumber(1);
     insta::assert_snapshot!(text(&plan(vec![new])), @"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    Symbols: + created
 
     + DaemonSet monitoring/gpu-exporter   revision 1 (new)   RollingUpdate, at most 1 of 3 unavailable
         + 3 nodes: gpu-1 … gpu-3   node has no pod yet
 
     Plan: 3 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     ");
 }
 
@@ -150,6 +153,7 @@ fn a_wave_of_different_pods_groups_them() {
     );
     insta::assert_snapshot!(text(&plan(vec![mixed])), @"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    Symbols: ~ changed, - deleted, -/+ replaced
 
     ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
         ~ spec.template.spec.containers[fluent-bit].image
@@ -161,7 +165,7 @@ fn a_wave_of_different_pods_groups_them() {
             -/+ 12 nodes: edge-b-01 … edge-b-12   runs revision 6
 
     Plan: 0 to create, 1 to delete, 52 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     ");
 }
 
@@ -175,6 +179,7 @@ fn waves_with_names() {
         .with_wave(2, "rest", zone("b", 40, &[], Action::Surge, &outdated(7)));
     insta::assert_snapshot!(text(&plan(vec![surging])), @"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    Symbols: ~ changed, +/- surged (new pod before old)
 
     ~ DaemonSet logging/agent   revision 7 -> 8 (reused)   RollingUpdate, new pod before old on at most 5 of 412 at a time
         ~ spec.template.spec.containers[fluent-bit].image
@@ -184,7 +189,7 @@ fn waves_with_names() {
         wave 2 rest     40 nodes   +/- edge-b-01 … edge-b-40, at most 5 at a time; the first new pod must stay up for 10s
 
     Plan: 0 to create, 0 to delete, 0 to replace, 41 to surge, 0 waiting. Revisions: 0 new, 1 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     ");
 }
 
@@ -227,6 +232,7 @@ fn immediate_changes_of_the_controller_to_an_unchanged_daemon_set() {
     recovering.strategy = Strategy::OnDelete;
     insta::assert_snapshot!(text(&plan(vec![recovering])), @"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    Symbols: - deleted, -/+ replaced
 
       DaemonSet logging/agent (unchanged)   revision 7   OnDelete, a pod is replaced after it is deleted manually
         -   9 nodes: edge-c-1 … edge-c-9     surplus pod: agent-edge-c-1 is older and is kept (8 with other details, -v shows them)
@@ -234,7 +240,7 @@ fn immediate_changes_of_the_controller_to_an_unchanged_daemon_set() {
         -/+ edge-b-07                        pod failed; may be delayed: the controller backs off after each failure
 
     Plan: 0 to create, 9 to delete, 4 to replace, 0 to surge, 0 waiting. Revisions: 0 new, 0 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     ");
 }
 
@@ -250,6 +256,7 @@ fn on_delete_waits() {
     waiting.strategy = Strategy::OnDelete;
     insta::assert_snapshot!(text(&plan(vec![waiting])), @"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    Symbols: ~ changed, ! waiting
 
     ~ DaemonSet logging/agent   revision 7 -> 8 (new)   OnDelete, a pod is replaced after it is deleted manually
         ~ spec.template.spec.containers[fluent-bit].image
@@ -258,7 +265,7 @@ fn on_delete_waits() {
         ! 30 nodes: edge-a-01 … edge-a-30   strategy OnDelete: replaced after it is deleted manually
 
     Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 30 waiting. Revisions: 1 new, 0 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     ");
 }
 
@@ -270,6 +277,7 @@ fn verbose_lists_every_node() {
     insta::assert_snapshot!(verbose(&plan(vec![small, quiet("kube-system", "kube-proxy")])), @"
     ds-plan  2 DaemonSets at 4f2c9e1d0a5b6c7d8e9f00112233445566778899 in deploy/prod of https://git.example/fleet; cluster prod-eu v1.36.3, 412 nodes
     plan sha256:6fd1, made by ds-plan 0.1.0 at 2026-08-01T12:00:00Z
+    Symbols: ~ changed, + created, -/+ replaced
 
     ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
         ControllerRevision from agent-5f6d
@@ -288,7 +296,7 @@ fn verbose_lists_every_node() {
     Nothing to do for 1 other DaemonSet: kube-system/kube-proxy
 
     Plan: 1 to create, 0 to delete, 3 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     ");
 }
 
@@ -332,6 +340,7 @@ fn field_changes() {
     ];
     insta::assert_snapshot!(text(&plan(vec![updated("agent", changes)])), @r#"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    Symbols: ~ changed
 
     ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
         + spec.minReadySeconds: 10
@@ -374,7 +383,7 @@ fn field_changes() {
             + …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx2 (141 characters left out, -v shows them)
 
     Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     "#);
 }
 
@@ -383,7 +392,7 @@ fn a_long_new_value_is_counted_not_cut() {
     let script: Vec<_> = (1..=40).map(|n| format!("step {n}")).collect();
     let added = || vec![change("metadata.annotations[script]", json!(null), script.join("\n"))];
     let short = text(&plan(vec![updated("agent", added())]));
-    assert!(short.contains("+ step 23\n          … 17 lines more (-v shows them)\n"), "{short}");
+    assert!(short.contains("+ step 23\n          … 17 more lines (-v shows them)\n"), "{short}");
     assert!(verbose(&plan(vec![updated("agent", added())])).contains("+ step 40\n"));
 }
 
@@ -391,7 +400,10 @@ fn a_long_new_value_is_counted_not_cut() {
 fn a_huge_value_is_not_compared() {
     let lines = |word: &str| vec![word; 3000].join("\n");
     let text = text(&plan(vec![updated("agent", vec![change("a", lines("x"), lines("y"))])]));
-    assert!(text.contains("too long to compare: 3000 lines before, 3000 lines after\n"), "{text}");
+    assert!(
+        text.contains("too long to compare: 3,000 lines before, 3,000 lines after\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -400,6 +412,7 @@ fn a_narrow_terminal_breaks_words_not_values() {
     insta::assert_snapshot!(plan_text(&rollout(), &narrow), @"
     ds-plan  3 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu
           v1.36.3, 412 nodes
+    Symbols: ~ changed, + created, - deleted, -/+ replaced, ! waiting
 
     ~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate,
           at most 42 of 412 unavailable
@@ -419,7 +432,7 @@ fn a_narrow_terminal_breaks_words_not_values() {
           monitoring/node-exporter
 
     Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
-    About 41m (from 1236 pod starts seen in this cluster).
+    About 41m (from 1,236 pod starts seen in this cluster).
     ");
 }
 
@@ -448,11 +461,11 @@ fn nodes_that_keep_their_pods_are_shown_if_requested() {
         Action::Keep,
         &Reason::UpToDate,
     ))]);
-    insta::assert_snapshot!(text(&all), @r"
-        Plan: nothing to do. 1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    insta::assert_snapshot!(text(&all), @"
+    Plan: nothing to do. 1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-          DaemonSet logging/agent (unchanged)   revision 7   RollingUpdate, at most 42 of 412 unavailable
-            412 nodes: edge-a-01 … edge-a-412   runs the target revision
-        ");
+      DaemonSet logging/agent (unchanged)   revision 7   RollingUpdate, at most 42 of 412 unavailable
+        412 nodes: edge-a-01 … edge-a-412   runs the target revision
+    ");
     assert_eq!(plan_name(&all), "");
 }

@@ -5,7 +5,7 @@ use super::notices;
 use super::page::{ASIDE, CHANGE, Line, NAME, Page, TextOptions};
 use crate::neutral;
 use crate::view::{Notice, groups};
-use planner::plan::{Age, Counters, DaemonSetStatusReport, NodeObstacles, StatusReport};
+use planner::plan::{Age, Counters, DaemonSetStatusReport, NodeObstacles, StatusReport, Zones};
 use planner::words::{agree, count};
 
 /// Spaces between columns (upstream: `tabwriterPadding` of cli-runtime).
@@ -17,7 +17,8 @@ const INDENT: usize = 4;
 /// The status as text: the table of `kubectl get daemonsets` (with a column for the namespace if
 /// there is more than one), then differing counters and the nodes that need attention.
 pub fn status_text(status: &StatusReport, options: &TextOptions) -> String {
-    let StatusReport { api_version: _, kind: _, cluster: _, daemon_sets, warnings } = status;
+    let StatusReport { api_version: _, kind: _, cluster, daemon_sets, warnings } = status;
+    let zones = &cluster.zones;
     let mut page = Page::default();
     if daemon_sets.is_empty() {
         page.push(Line::at(0).plain("No DaemonSets found."));
@@ -25,10 +26,10 @@ pub fn status_text(status: &StatusReport, options: &TextOptions) -> String {
         table(&mut page, daemon_sets);
     }
     for status in daemon_sets {
-        details(&mut page, status, *options);
+        details(&mut page, status, zones, *options);
     }
     page.gap();
-    notices::warnings(&mut page, &Notice::of_warnings(warnings));
+    notices::warnings(&mut page, &Notice::of_warnings(warnings, zones));
     page.write(*options)
 }
 
@@ -75,7 +76,7 @@ fn cells(status: &DaemonSetStatusReport) -> [String; 9] {
 }
 
 /// Details that kubectl's row does not show; none for a healthy DaemonSet.
-fn details(page: &mut Page, status: &DaemonSetStatusReport, options: TextOptions) {
+fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, options: TextOptions) {
     let DaemonSetStatusReport {
         namespace: _,
         name: _,
@@ -120,7 +121,7 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, options: TextOptions
     for remark in remarks {
         page.push(Line::at(INDENT).styled(CHANGE, remark));
     }
-    obstacle_lines(page, obstacles, options);
+    obstacle_lines(page, obstacles, zones, options);
 }
 
 /// The counters whose reported value differs from the counted value, with a likely cause.
@@ -147,10 +148,15 @@ fn differences(reported: Counters, counted: Counters) -> Vec<String> {
         .collect()
 }
 
-fn obstacle_lines(page: &mut Page, obstacles: &[NodeObstacles], options: TextOptions) {
-    let grouped = groups(
-        obstacles.iter().map(|NodeObstacles { node, reasons }| ((), node.as_ref(), &reasons[..])),
-    );
+fn obstacle_lines(
+    page: &mut Page,
+    obstacles: &[NodeObstacles],
+    zones: &Zones,
+    options: TextOptions,
+) {
+    let nodes = obstacles.iter();
+    let nodes = nodes.map(|NodeObstacles { node, reasons }| ((), node.as_ref(), &reasons[..]));
+    let grouped = groups(nodes, zones);
     let column = INDENT + reason_column(&grouped);
     for group in &grouped {
         group_line(page, Line::at(INDENT), group, column);

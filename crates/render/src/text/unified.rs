@@ -9,6 +9,7 @@ use similar::{ChangeTag, TextDiff};
 use super::page::{ASIDE, GAIN, LOSS, Line, NAME, Page};
 use crate::data;
 use crate::view::mark_end;
+use planner::words::count;
 
 /// Equal lines around lines that differ, as `diff -u` has them.
 const CONTEXT: usize = 3;
@@ -32,7 +33,9 @@ pub(super) fn difference(
     page.push(Line::at(0).whole().styled(NAME, "--- ").styled(NAME, names[0]));
     page.push(Line::at(0).whole().styled(NAME, "+++ ").styled(NAME, names[1]));
     if lines > MOST_COMPARED {
-        page.push(Line::at(0).styled(ASIDE, format!("too long to compare: {lines} lines")));
+        page.push(
+            Line::at(0).styled(ASIDE, format!("too long to compare: {}", count(lines, "line"))),
+        );
         return;
     }
     let diff = TextDiff::from_lines(&old, &new);
@@ -98,6 +101,6 @@ mod tests {
     #[test]
     fn objects_that_are_too_long_are_not_compared() {
         let long = |word: &str| Value::from(vec![word; 11_000]);
-        assert!(shown(Some(&long("a")), Some(&long("b"))).ends_with("22000 lines\n"));
+        assert!(shown(Some(&long("a")), Some(&long("b"))).ends_with("22,000 lines\n"));
     }
 }

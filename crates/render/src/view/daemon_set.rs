@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use super::nodes::{NodeGroup, NodeRow, groups, sentence};
 use super::pace::{pace, rounds, stays_up};
+use super::risk::Risk;
 use daemonset::model::{Cascade, ManagedBy};
 use planner::plan::{
-    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, FieldChange, FieldOwner,
-    NodePlan, PausedRollout, Reason, RevisionKind, RevisionPlan, Strategy, Wave,
+    Access, Action, ActionTotals, BaseChange, Change, Counters, DaemonSetForecast, DaemonSetPlan,
+    FieldChange, FieldOwner, NewPods, NodePlan, PausedRollout, Reason, RevisionKind, RevisionPlan,
+    Strategy, Wave, Zones,
 };
+use planner::words::count;
 
 /// One DaemonSet of a plan.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub(crate) struct DaemonSetView<'a> {
     pub changes: bool,
     /// The change of the object.
     pub change: Change,
+    /// The most severe thing that happens to it.
+    pub risk: Risk,
     /// Whether its pods are kept when it is deleted.
     pub keeps_pods: bool,
     /// A note about the controller, unless it is Kubernetes' own.
@@ -39,6 +44,8 @@ pub(crate) struct DaemonSetView<'a> {
     pub fields: &'a [FieldChange],
     /// What the pull request itself changes.
     pub base: Option<&'a BaseChange>,
+    /// Images, privileges and host access of the pods of a new one.
+    pub new_pods: Option<&'a NewPods>,
     /// Fields of other managers, those in conflict first.
     pub owned: Vec<OwnedField<'a>>,
     pub waves: Vec<WaveView<'a>>,
@@ -46,6 +53,8 @@ pub(crate) struct DaemonSetView<'a> {
     pub at_once: Vec<NodeGroup<'a>>,
     /// Every node of the plan.
     pub nodes: Vec<NodeRow<'a>>,
+    /// Its part of the forecast.
+    pub course: Option<&'a DaemonSetForecast>,
     /// Number of nodes with each action.
     pub totals: ActionTotals,
     /// The counters of `kubectl get daemonsets` before any change.
@@ -73,8 +82,6 @@ pub(crate) struct WaveView<'a> {
     pub nodes: usize,
     /// `, first a-01 alone, then 2, at most 3 at a time; each new pod must stay up for 10s`.
     pub pace: String,
-    /// Number of nodes in each round.
-    pub rounds: Vec<u32>,
     /// `15 rounds of at most 42 nodes`; `None` without nodes.
     pub rounds_words: Option<String>,
     /// Its nodes by action and reason.
@@ -84,7 +91,7 @@ pub(crate) struct WaveView<'a> {
 }
 
 impl<'a> DaemonSetView<'a> {
-    pub(super) fn of(plan: &'a DaemonSetPlan) -> Self {
+    pub(super) fn of(plan: &'a DaemonSetPlan, zones: &Zones) -> Self {
         let DaemonSetPlan {
             namespace: _,
             name: _,
@@ -104,12 +111,13 @@ impl<'a> DaemonSetView<'a> {
             leftovers,
             conflicts,
             forced_conflicts: _,
+            new_pods,
             waves,
             nodes,
             totals,
             status,
         } = plan;
-        let mut groups = groups_by_wave(nodes);
+        let mut groups = groups_by_wave(nodes, zones);
         let at_once = groups.remove(&None).unwrap_or_default();
         let several = waves.len() > 1;
         let waves = waves.iter().map(|wave| {
@@ -127,6 +135,7 @@ impl<'a> DaemonSetView<'a> {
                 || revision.kind != RevisionKind::Unchanged
                 || nodes.iter().any(|node| node.action != Action::Keep),
             change: *change,
+            risk: Risk::of(plan),
             keeps_pods: *cascade == Some(Cascade::Orphan),
             managed_by: managed_words(*managed_by),
             policy: policy.as_deref(),
@@ -137,10 +146,12 @@ impl<'a> DaemonSetView<'a> {
             revision_names: revision_names(revision),
             fields: changes,
             base: base.as_ref(),
+            new_pods: new_pods.as_ref(),
             owned: conflicts.chain(leftovers).collect(),
             waves: waves.collect(),
             at_once,
             nodes: nodes.iter().map(|node| NodeRow::of(node, several)).collect(),
+            course: None,
             totals: *totals,
             counters: status.map(counters_words),
         }
@@ -150,17 +161,34 @@ impl<'a> DaemonSetView<'a> {
     pub(crate) fn object(&self) -> &'static str {
         if self.keeps_pods { "deleted, its pods are kept" } else { change_words(self.change) }
     }
+
+    /// The change of the object in a line that introduces its details: `2 fields`, `created`.
+    pub(crate) fn title(&self) -> String {
+        match self.change {
+            Change::Update | Change::Recreate => count(self.fields.len(), "field"),
+            Change::Create | Change::Delete | Change::None => self.object().to_owned(),
+        }
+    }
+
+    /// What the pods of a new one may do beyond other pods.
+    pub(crate) fn access(&self) -> impl Iterator<Item = &'a Access> {
+        self.new_pods.into_iter().flat_map(|pods| &pods.access)
+    }
 }
 
 /// The groups of each wave; those of `None` are in no wave.
-fn groups_by_wave(nodes: &[NodePlan]) -> BTreeMap<Option<u32>, Vec<NodeGroup<'_>>> {
+fn groups_by_wave<'a>(
+    nodes: &'a [NodePlan],
+    zones: &Zones,
+) -> BTreeMap<Option<u32>, Vec<NodeGroup<'a>>> {
     let mut waves: BTreeMap<Option<u32>, Vec<&NodePlan>> = BTreeMap::new();
     for node in nodes {
         waves.entry(node.wave).or_default().push(node);
     }
     let grouped = waves.into_iter().map(|(wave, nodes)| {
         let nodes = nodes.into_iter();
-        (wave, groups(nodes.map(|it| (it.action, it.name.as_ref(), it.reasons.as_slice()))))
+        let nodes = nodes.map(|it| (it.action, it.name.as_ref(), it.reasons.as_slice()));
+        (wave, groups(nodes, zones))
     });
     grouped.collect()
 }
@@ -186,7 +214,6 @@ impl<'a> WaveView<'a> {
             name: None,
             nodes: wave.nodes.len(),
             pace: format!("{}{}", pace(wave), stays_up(wave)),
-            rounds: wave.rounds().collect(),
             rounds_words: rounds(wave),
             is_plain: matches!(&groups[..], [only] if only.why == runs_current),
             groups,
@@ -213,6 +240,15 @@ fn pause_words(pause: &PausedRollout, plan: &DaemonSetPlan) -> String {
         format!("{pause}: `ds-apply` resumes it")
     } else {
         pause.to_string()
+    }
+}
+
+/// What the pull request itself changes, after `by this pull request: `.
+pub(crate) fn asked_words(base: &BaseChange) -> String {
+    match base.change {
+        Change::None => "nothing (existing drift)".to_owned(),
+        Change::Create => "all of it".to_owned(),
+        Change::Update | Change::Recreate | Change::Delete => count(base.changes.len(), "field"),
     }
 }
 

@@ -3,11 +3,11 @@
 use std::iter;
 
 use super::nodes::{NodeGroup, groups, sentence};
+use super::notice::Notice;
 use super::origin::Origin;
-use super::plan::Notice;
 use planner::plan::{
     Classified, Coded, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftTotals,
-    FieldChange, NodeDrift, Reason, WriteOperation, Writer,
+    FieldChange, NodeDrift, Reason, WriteOperation, Writer, Zones,
 };
 
 /// The classes of drift, in the order in which they are shown.
@@ -92,12 +92,13 @@ impl<'a> DriftView<'a> {
     pub(crate) fn of(drift: &'a Drift) -> Self {
         let Drift { api_version: _, kind: _, source, cluster, daemon_sets, totals, warnings } =
             drift;
+        let zones = &cluster.zones;
         let DriftTotals { spec, pod, rollout, history, eligibility } = *totals;
         Self {
             origin: Origin::of(source, cluster, daemon_sets.len()),
-            daemon_sets: daemon_sets.iter().map(DaemonSetDriftView::of).collect(),
+            daemon_sets: daemon_sets.iter().map(|it| DaemonSetDriftView::of(it, zones)).collect(),
             totals: [spec, pod, rollout, history, eligibility],
-            warnings: Notice::of_warnings(warnings),
+            warnings: Notice::of_warnings(warnings, zones),
         }
     }
 
@@ -108,7 +109,7 @@ impl<'a> DriftView<'a> {
 }
 
 impl<'a> DaemonSetDriftView<'a> {
-    fn of(drift: &'a DaemonSetDrift) -> Self {
+    fn of(drift: &'a DaemonSetDrift, zones: &Zones) -> Self {
         let DaemonSetDrift { namespace, name, deviations } = drift;
         let of_class = |class| {
             let deviations = deviations.iter().filter(|it| it.class == class);
@@ -117,7 +118,7 @@ impl<'a> DaemonSetDriftView<'a> {
         Self {
             key: format!("{namespace}/{name}"),
             totals: CLASSES.map(of_class),
-            deviations: deviations.iter().map(DeviationView::of).collect(),
+            deviations: deviations.iter().map(|it| DeviationView::of(it, zones)).collect(),
         }
     }
 
@@ -133,7 +134,7 @@ impl<'a> DaemonSetDriftView<'a> {
 }
 
 impl<'a> DeviationView<'a> {
-    fn of(classified: &'a Classified) -> Self {
+    fn of(classified: &'a Classified, zones: &Zones) -> Self {
         let Classified { class, deviation: Coded { reason: deviation } } = classified;
         let nodes: Vec<DriftNode<'_>> = match deviation.nodes() {
             DeviatingNodes::None => Vec::new(),
@@ -148,7 +149,7 @@ impl<'a> DeviationView<'a> {
             sentence: deviation.to_string(),
             field: FieldDrift::of(deviation),
             state: state(deviation),
-            groups: groups(nodes.iter().map(|it| ((), it.name, it.reasons))),
+            groups: groups(nodes.iter().map(|it| ((), it.name, it.reasons)), zones),
             nodes,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::daemon_set::DaemonSetView;
 use planner::plan::{ActionTotals, Change};
-use planner::words::{agree, count};
+use planner::words::{agree, count, grouped};
 
 /// `replaces 409 pods in 2 DaemonSets; deletes 1 DaemonSet with all pods`.
 pub(crate) fn effect(daemon_sets: &[&DaemonSetView<'_>]) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn effect(daemon_sets: &[&DaemonSetView<'_>]) -> String {
     staying.into_iter().chain(going).collect::<Vec<_>>().join("; ")
 }
 
-/// `replaces 409 pods, creates 1 and deletes 1 in 1 DaemonSet; 1 node waits`.
+/// `deletes 1 pod, replaces 409 and creates 1 in 1 DaemonSet; 1 node waits`.
 fn effect_on_pods(daemon_sets: &[&DaemonSetView<'_>]) -> String {
     let mut totals = ActionTotals::default();
     for daemon_set in daemon_sets {
@@ -25,7 +25,7 @@ fn effect_on_pods(daemon_sets: &[&DaemonSetView<'_>]) -> String {
     }
     let ActionTotals { create, delete, replace, surge, wait, keep: _ } = totals;
     let verbs =
-        [("replaces", replace), ("surges", surge), ("creates", create), ("deletes", delete)];
+        [("deletes", delete), ("replaces", replace), ("surges", surge), ("creates", create)];
     let mut done = verbs.into_iter().filter(|(_, pods)| *pods > 0);
     let sets = count(daemon_sets.len(), "DaemonSet");
     let words = match done.next() {
@@ -35,7 +35,8 @@ fn effect_on_pods(daemon_sets: &[&DaemonSetView<'_>]) -> String {
             format!("{verb} {sets} and touches no pod")
         }
         Some((verb, pods)) => {
-            let rest: Vec<String> = done.map(|(verb, pods)| format!("{verb} {pods}")).collect();
+            let rest: Vec<String> =
+                done.map(|(verb, pods)| format!("{verb} {}", grouped(pods))).collect();
             let rest = match rest.split_last() {
                 None => String::new(),
                 Some((last, [])) => format!(" and {last}"),

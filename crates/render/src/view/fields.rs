@@ -201,7 +201,7 @@ fn is_clear(text: &str) -> bool {
 fn shorten(rows: &mut Vec<Row>) {
     if rows.len() > MOST_LINES {
         let left_out = rows.split_off(MOST_LINES - 1).len();
-        rows.push(Row::Note(format!("… {} more (-v shows them)", count(left_out, "line"))));
+        rows.push(Row::Note(format!("… {} (-v shows them)", count(left_out, "more line"))));
     }
     let mut at = 0;
     while at < rows.len() {

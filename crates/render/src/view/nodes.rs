@@ -1,11 +1,15 @@
 //! Nodes: one by one, and grouped by action and reasons, so that a fleet fits on a screen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{Discriminant, discriminant};
 
-use super::ranges::{fold, listed, natural_order};
-use planner::plan::{Action, ActionTotals, Coded, Fate, NodePlan, PodPlan, Reason};
-use planner::words::count;
+use super::ranges::{NodeRange, fold, listed, natural_order};
+use planner::plan::{Action, ActionTotals, Coded, Fate, NodePlan, PodPlan, Reason, Zones};
+use planner::words::{count, grouped};
+
+/// Actions, the one with the most risk first: of a node with several, the map shows the first.
+pub(crate) const BY_RISK: [Action; 6] =
+    [Action::Delete, Action::Wait, Action::Replace, Action::Surge, Action::Create, Action::Keep];
 
 /// Maximum number of groups that are listed although only the details of their reasons differ.
 const MOST_ALIKE: usize = 5;
@@ -53,6 +57,15 @@ pub(crate) struct NodeGroup<'a, K = Action> {
     pub why: String,
     /// Their names, in natural order.
     pub nodes: Vec<&'a str>,
+    /// Number of their zones; `None` if not all of them are known.
+    pub zones: Option<usize>,
+}
+
+impl<K> NodeGroup<'_, K> {
+    /// Its nodes as text.
+    pub(crate) fn names(&self) -> String {
+        names(&self.nodes, self.zones)
+    }
 }
 
 /// The kinds of the reasons, without their data.
@@ -64,6 +77,7 @@ type Alike<'a, K> = BTreeMap<(K, String), (Codes, Vec<&'a str>)>;
 /// Groups `nodes`, given as key, name and reasons; ordered by key, then name.
 pub(crate) fn groups<'a, K: Ord + Copy>(
     nodes: impl IntoIterator<Item = (K, &'a str, &'a [Coded<Reason>])>,
+    zones: &Zones,
 ) -> Vec<NodeGroup<'a, K>> {
     let mut alike: Alike<'a, K> = BTreeMap::new();
     for (key, name, reasons) in nodes {
@@ -74,6 +88,7 @@ pub(crate) fn groups<'a, K: Ord + Copy>(
     let mut groups = merge_details(alike);
     for group in &mut groups {
         group.nodes.sort_by(|a, b| natural_order(a, b));
+        group.zones = zones_of(&group.nodes, zones);
     }
     groups.sort_by(|a, b| a.key.cmp(&b.key).then_with(|| first_name_order(a, b)));
     groups
@@ -90,7 +105,7 @@ fn first_name_order<K>(a: &NodeGroup<'_, K>, b: &NodeGroup<'_, K>) -> std::cmp::
 fn merge_details<'a, K: Ord + Copy>(alike: Alike<'a, K>) -> Vec<NodeGroup<'a, K>> {
     let mut groups: Vec<(Codes, Vec<NodeGroup<'a, K>>)> = Vec::new();
     for ((key, why), (codes, nodes)) in alike {
-        let group = NodeGroup { key, why, nodes };
+        let group = NodeGroup { key, why, nodes, zones: None };
         match groups.iter_mut().find(|(other, all)| *other == codes && all[0].key == key) {
             Some((_, all)) => all.push(group),
             None => groups.push((codes, vec![group])),
@@ -101,6 +116,7 @@ fn merge_details<'a, K: Ord + Copy>(alike: Alike<'a, K>) -> Vec<NodeGroup<'a, K>
             let rest: Vec<&str> = all.drain(1..).flat_map(|group| group.nodes).collect();
             let speaker = &mut all[0];
             let others = rest.len();
+            let others = grouped(others);
             speaker.why = format!("{} ({others} with other details, -v shows them)", speaker.why);
             speaker.nodes.extend(rest);
         }
@@ -115,14 +131,48 @@ pub(crate) fn sentence(reasons: &[Coded<Reason>]) -> String {
     texts.join("; ")
 }
 
-/// Nodes as text: `edge-c-77`, or `12 nodes: edge-a-01 … edge-a-12`.
-pub(crate) fn names(nodes: &[&str]) -> String {
+/// Number of zones of `nodes`; `None` if not all of them are known.
+pub(super) fn zones_of(nodes: &[&str], zones: &Zones) -> Option<usize> {
+    let known: Option<BTreeSet<&str>> =
+        nodes.iter().map(|node| zones.get(*node).map(AsRef::as_ref)).collect();
+    known.map(|known| known.len()).filter(|number| *number > 0)
+}
+
+/// Nodes as text: `edge-c-77`, or `12 nodes: edge-a-01 … edge-a-12`, or `417 nodes in 3 zones`.
+pub(crate) fn names(nodes: &[&str], zones: Option<usize>) -> String {
+    match whereabouts(nodes, zones) {
+        Whereabouts::Each(names) => names,
+        Whereabouts::Ranges(ranges) => format!("{}: {ranges}", count(nodes.len(), "node")),
+        Whereabouts::Zones(zones) => format!("{} {zones}", count(nodes.len(), "node")),
+        Whereabouts::Unclear => count(nodes.len(), "node"),
+    }
+}
+
+/// What tells a reader which nodes are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Whereabouts {
+    /// Each of their names.
+    Each(String),
+    /// Ranges of their names.
+    Ranges(String),
+    /// `in 3 zones`, where ranges would mislead.
+    Zones(String),
+    /// Ranges would mislead, and zones are not known.
+    Unclear,
+}
+
+/// What tells a reader which nodes are meant.
+pub(crate) fn whereabouts(nodes: &[&str], zones: Option<usize>) -> Whereabouts {
     let ranges = fold(nodes.iter().copied());
     if ranges.iter().all(|range| range.count == 1) {
-        listed(&ranges)
-    } else {
-        format!("{}: {}", count(nodes.len(), "node"), listed(&ranges))
+        return Whereabouts::Each(listed(&ranges));
     }
+    if ranges.iter().all(NodeRange::is_clear) {
+        return Whereabouts::Ranges(listed(&ranges));
+    }
+    zones.map_or(Whereabouts::Unclear, |zones| {
+        Whereabouts::Zones(format!("in {}", count(zones, "zone")))
+    })
 }
 
 /// Whether a pod is kept or deleted, and the reason.
@@ -134,11 +184,17 @@ pub(crate) fn fate(pod: &PodPlan) -> String {
     }
 }
 
-/// `409 replaced, 1 waiting`; empty if no node changes.
+/// The actions that nodes undergo, with their numbers, the riskiest first.
+pub(crate) fn happens(totals: &ActionTotals) -> impl Iterator<Item = (Action, u32)> {
+    let actions = BY_RISK.into_iter().filter(|action| *action != Action::Keep);
+    actions.map(|action| (action, totals.of(action))).filter(|(_, count)| *count > 0)
+}
+
+/// `1 waiting, 409 replaced`; empty if no node changes.
 pub(crate) fn node_words(totals: &ActionTotals) -> String {
-    let happens = Action::ALL.into_iter().filter(|action| *action != Action::Keep);
-    let counts = happens.map(|action| (action, totals.of(action))).filter(|(_, count)| *count > 0);
-    counts.map(|(action, count)| format!("{count} {}", done(action))).collect::<Vec<_>>().join(", ")
+    let words =
+        happens(totals).map(|(action, count)| format!("{} {}", grouped(count), done(action)));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// The action as done: `replaced`.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use daemonset::model::short_commit;
 use planner::plan::{ClusterSummary, SourceInfo};
-use planner::words::count;
+use planner::words::{count, grouped};
 
 /// Maximum number of paths or names in a sentence; the others are counted.
 const MOST_NAMES: usize = 5;
@@ -41,7 +41,8 @@ impl<'a> Origin<'a> {
         daemon_sets: usize,
     ) -> Self {
         let SourceInfo { repository, commit, base, paths, .. } = source;
-        let ClusterSummary { name, uid: _, version, observed_at, nodes, snapshot } = cluster;
+        let ClusterSummary { name, uid: _, version, observed_at, nodes, snapshot, zones: _ } =
+            cluster;
         Self {
             daemon_sets,
             repository: repository.as_deref(),
@@ -72,6 +73,12 @@ impl<'a> Origin<'a> {
         words.collect()
     }
 
+    /// `Cluster prod-eu`; the number of nodes if it has no name.
+    pub(crate) fn cluster_name(&self) -> String {
+        let nodes = || format!("Cluster of {}", count(self.nodes, "node"));
+        self.cluster.map_or_else(nodes, |name| format!("Cluster {name}"))
+    }
+
     /// `cluster prod-eu v1.36.3, 412 nodes`.
     pub(crate) fn cluster_words(&self) -> String {
         let Self { cluster, version, nodes, observed_at, snapshot, .. } = *self;
@@ -95,6 +102,6 @@ pub(crate) fn few(names: impl ExactSizeIterator<Item = String>, most: usize) -> 
     let shown: Vec<String> = names.take(most).collect();
     match total - shown.len() {
         0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
+        more => format!("{} and {} more", shown.join(", "), grouped(more)),
     }
 }

@@ -3,10 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::daemon_set::DaemonSetView;
+use super::notice::Notice;
 use super::origin::Origin;
-use daemonset::model::NodeName;
 use planner::plan::{
-    ActionTotals, DaemonSetPlan, Forecast, Guard, GuardCode, Plan, RevisionTotals, Totals, Warning,
+    ActionTotals, DaemonSetForecast, DaemonSetPlan, Forecast, Plan, RevisionTotals, Totals,
 };
 use planner::words::count;
 
@@ -22,24 +22,13 @@ pub(crate) struct PlanView<'a> {
     pub totals: String,
     /// `About 41m (…).`
     pub forecast: Option<String>,
+    /// The parts of the forecast, in the order in which the DaemonSets are applied.
+    pub course: &'a [DaemonSetForecast],
     pub guards: Vec<Notice<'a>>,
     pub warnings: Vec<Notice<'a>>,
     pub digest: &'a str,
     pub tool_version: &'a str,
     pub created_at: Timestamp,
-}
-
-/// A guard or a warning.
-#[derive(Debug)]
-pub(crate) struct Notice<'a> {
-    /// Its kind: a few words for a guard, the code of a warning.
-    pub kind: &'a str,
-    /// `NAMESPACE/NAME`.
-    pub daemon_set: Option<&'a str>,
-    pub message: &'a str,
-    pub nodes: Vec<&'a str>,
-    /// The flag that allows what a guard blocks.
-    pub allow_flag: Option<&'a str>,
 }
 
 impl<'a> PlanView<'a> {
@@ -58,14 +47,22 @@ impl<'a> PlanView<'a> {
             guards,
             warnings,
         } = plan;
+        let zones = &cluster.zones;
+        let course = forecast.as_ref().map_or(&[][..], |it| &it.daemon_sets);
+        let of_one = |plan: &'a DaemonSetPlan| {
+            let daemon_set = DaemonSetView::of(plan, zones);
+            let course = course.iter().find(|it| it.daemon_set == daemon_set.key);
+            DaemonSetView { course, ..daemon_set }
+        };
         Self {
             origin: Origin::of(source, cluster, daemon_sets.len()),
-            daemon_sets: daemon_sets.iter().map(DaemonSetView::of).collect(),
+            daemon_sets: daemon_sets.iter().map(of_one).collect(),
             actions: totals.actions,
             totals: format!("{}{}", totals_words(totals), pauses_words(daemon_sets)),
-            forecast: forecast.map(forecast_words),
-            guards: guards.iter().map(Notice::of_guard).collect(),
-            warnings: Notice::of_warnings(warnings),
+            forecast: forecast.as_ref().map(forecast_words),
+            course,
+            guards: Notice::of_guards(guards, zones),
+            warnings: Notice::of_warnings(warnings, zones),
             digest,
             tool_version,
             created_at: *created_at,
@@ -82,50 +79,17 @@ impl<'a> PlanView<'a> {
         self.daemon_sets.iter().partition(|it| it.changes || !it.nodes.is_empty())
     }
 
+    /// As [`Self::shown`], those with something to show by risk.
+    pub(crate) fn by_risk(&self) -> (Vec<&DaemonSetView<'a>>, Vec<&DaemonSetView<'a>>) {
+        let (mut shown, quiet) = self.shown();
+        shown.sort_by_key(|it| it.risk);
+        (shown, quiet)
+    }
+
     /// The digest, the program and the time of the plan.
     pub(crate) fn made(&self) -> String {
         let Self { digest, tool_version, created_at, .. } = self;
         format!("{digest}, made by ds-plan {tool_version} at {created_at}")
-    }
-}
-
-impl<'a> Notice<'a> {
-    fn of_guard(guard: &'a Guard) -> Self {
-        let Guard { code, message, allow_flag, daemon_set, nodes } = guard;
-        let notice = Self::of(guard_words(*code), message, daemon_set.as_deref(), nodes);
-        Self { allow_flag: allow_flag.as_deref(), ..notice }
-    }
-
-    pub(crate) fn of_warnings(warnings: &'a [Warning]) -> Vec<Self> {
-        let notice = |Warning { code, message, daemon_set, nodes }: &'a Warning| {
-            Self::of(code, message, daemon_set.as_deref(), nodes)
-        };
-        warnings.iter().map(notice).collect()
-    }
-
-    fn of(
-        kind: &'a str,
-        message: &'a str,
-        daemon_set: Option<&'a str>,
-        nodes: &'a [NodeName],
-    ) -> Self {
-        let nodes = nodes.iter().map(AsRef::as_ref).collect();
-        Self { kind, daemon_set, message, nodes, allow_flag: None }
-    }
-}
-
-fn guard_words(code: GuardCode) -> &'static str {
-    match code {
-        GuardCode::SelectorChange => "another selector",
-        GuardCode::MassEviction => "evicts too many at once",
-        GuardCode::ForceConflicts => "forces conflicts",
-        GuardCode::GitOps => "applied by a GitOps controller",
-        GuardCode::FailedTemplate => "failed before",
-        GuardCode::Deadlock => "cannot finish",
-        GuardCode::MassDeletion => "deletes more than half of the source",
-        GuardCode::ManagedBy => "managed by another controller",
-        GuardCode::OtherSource => "was applied from another source",
-        GuardCode::PolicyChange => "loosens its policy",
     }
 }
 
@@ -153,20 +117,20 @@ fn pauses_words(daemon_sets: &[DaemonSetPlan]) -> String {
 }
 
 /// `About 41m (from 1236 pod starts seen in this cluster).`
-fn forecast_words(forecast: Forecast) -> String {
-    let Forecast { seconds, starts_seen, default_start_seconds } = forecast;
-    let seen = (starts_seen > 0)
-        .then(|| format!("from {} seen in this cluster", count(starts_seen, "pod start")));
+fn forecast_words(forecast: &Forecast) -> String {
+    let Forecast { seconds, starts_seen, default_start_seconds, daemon_sets: _ } = forecast;
+    let seen = (*starts_seen > 0)
+        .then(|| format!("from {} seen in this cluster", count(*starts_seen, "pod start")));
     let assumed = default_start_seconds.map(|start| match seen {
         None => format!("assuming that pods start in {start}s"),
         Some(_) => format!("assuming {start}s for the others"),
     });
     let why: Vec<String> = seen.into_iter().chain(assumed).collect();
-    format!("About {} ({}).", roughly(seconds), why.join("; "))
+    format!("About {} ({}).", roughly(*seconds), why.join("; "))
 }
 
 /// A duration, rounded to its precision.
-fn roughly(seconds: u64) -> String {
+pub(crate) fn roughly(seconds: u64) -> String {
     let rounded = match seconds {
         0..=59 => seconds,
         60..=599 => seconds.next_multiple_of(10),

@@ -34,6 +34,27 @@ impl fmt::Display for NodeRange<'_> {
     }
 }
 
+impl NodeRange<'_> {
+    /// Whether a reader can tell the names between the first and the last: at most one number and
+    /// one letter differ. `ip-10-0-0-1 … ip-10-0-19-129` suggests a thousand addresses, and
+    /// `pool-x7f2 … pool-zz9k` nothing.
+    pub(crate) fn is_clear(&self) -> bool {
+        if self.count <= 1 {
+            return true;
+        }
+        let (first, last): (Vec<&str>, Vec<&str>) =
+            (parts(self.first).collect(), parts(self.last).collect());
+        let differing = first.iter().zip(&last).filter(|(a, b)| a != b);
+        let (numbers, letters): (Vec<_>, Vec<_>) =
+            differing.partition(|(a, b)| is_number(a) && is_number(b));
+        let is_letter = |part: &str| part.trim_end_matches(['-', '.', '_']).chars().count() <= 1;
+        first.len() == last.len()
+            && numbers.len() <= 1
+            && letters.len() <= 1
+            && letters.iter().all(|(a, b)| is_letter(a) && is_letter(b))
+    }
+}
+
 /// `ranges` as text. A single range has no count: the caller prints it.
 pub(crate) fn listed(ranges: &[NodeRange<'_>]) -> String {
     if let [NodeRange { first, last, count: 2.. }] = ranges {
@@ -119,8 +140,11 @@ pub(crate) fn natural_order(a: &str, b: &str) -> Ordering {
     by_parts().then_with(|| a.cmp(b))
 }
 
+fn is_number(part: &str) -> bool {
+    part.starts_with(|c: char| c.is_ascii_digit())
+}
+
 fn part_order(a: &str, b: &str) -> Ordering {
-    let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
     if !(is_number(a) && is_number(b)) {
         return a.cmp(b);
     }
@@ -167,6 +191,23 @@ mod tests {
             ("nothing in common", ["a", "b", "c", "d", "e"].map(String::from).to_vec(), "a … e"),
         ] {
             assert_eq!(listed(&fold(names.iter().map(String::as_str))), want, "{rule}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_clear_if_the_names_in_it_can_be_told() {
+        for (first, last, want) in [
+            ("edge-a-01", "edge-a-120", true),
+            ("edge-a-01", "edge-f-12", true),
+            ("a", "e", true),
+            ("ip-10-0-19-1", "ip-10-0-19-129", true),
+            ("ip-10-0-0-1", "ip-10-0-19-129", false),
+            ("pool-abcde", "pool-vwxyz", false),
+            ("pool-x7f2", "pool-zz9k", false),
+            ("edge-1", "gpu-1", false),
+        ] {
+            let range = NodeRange { first, last, count: 9 };
+            assert_eq!(range.is_clear(), want, "{range}");
         }
     }
 

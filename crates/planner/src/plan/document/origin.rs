@@ -1,12 +1,13 @@
 //! Origin of a plan: the source of its manifests, and the cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use daemonset::model::{Cascade, ClusterInfo, NamespaceName, Snapshot, Uid};
+use daemonset::model::{Cascade, ClusterInfo, NamespaceName, NodeName, Snapshot, Uid};
 
 /// Origin of the manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -59,6 +60,24 @@ pub struct ClusterSummary {
     /// File of the recorded snapshot; none when the cluster was read live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
+    /// The zone of each node, if known: only for printing, so not part of the document.
+    #[serde(skip)]
+    pub zones: Zones,
+}
+
+/// Zones by node. Nodes of one zone share its name.
+pub type Zones = BTreeMap<NodeName, Arc<str>>;
+
+/// The zone of each node that is in one.
+fn zones(snapshot: &Snapshot) -> Zones {
+    let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut zones = Zones::new();
+    for (node, zone) in snapshot.nodes.iter().filter_map(|node| Some((&node.name, node.zone()?))) {
+        let name = names.get(zone).cloned().unwrap_or_else(|| zone.into());
+        names.insert(Arc::clone(&name));
+        zones.insert(node.clone(), name);
+    }
+    zones
 }
 
 impl From<&Snapshot> for ClusterSummary {
@@ -71,6 +90,7 @@ impl From<&Snapshot> for ClusterSummary {
             observed_at: snapshot.observed_at,
             nodes: u32::try_from(snapshot.nodes.len()).unwrap_or(u32::MAX),
             snapshot: file,
+            zones: zones(snapshot),
         }
     }
 }
