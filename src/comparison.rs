@@ -32,10 +32,10 @@ pub(super) async fn read(
     connection::refuse_unsigned(global)?;
     prune.refuse_narrowed(narrow, global.namespace.as_ref())?;
     let connection = connection::open(global, shell).await?;
-    let selection =
-        Selection { namespace: global.namespace.as_ref(), flags: narrow, place: Place::Manifests };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
+    let namespace = global.namespace.as_ref();
+    let selection = Selection::of(narrow, namespace, &default_namespace, Place::Manifests)?;
     let reading =
         Reading { flags: source, base, every_file: prune.every_file(), default_namespace };
     let mut desired = input::desired(reading, &selection, shell)?;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use super::error::{Error, Place, SavedPlanError};
-use super::flags::{GlobalFlags, NarrowFlags};
+use super::flags::{GlobalFlags, LiveFlags};
 use super::input::Selection;
 use super::shell::Shell;
-use cluster::{self, ConnectOptions, LiveCluster, Scope};
+use cluster::{self, ConnectOptions, Impersonation, LiveCluster, Scope};
 use daemonset::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, Pod, Snapshot};
 use source::STANDARD_INPUT;
 
@@ -45,8 +45,13 @@ pub(super) async fn open<'a>(
         context,
         snapshot,
         signature,
+        as_user,
+        as_groups,
+        request_timeout,
         namespace: _,
         color: _,
+        verbose: _,
+        quiet: _,
         annotations: _,
     } = flags;
     if let Some(file) = snapshot {
@@ -62,29 +67,41 @@ pub(super) async fn open<'a>(
         home: shell.variable("HOME").map(PathBuf::from),
         context: context.clone(),
         search: Some(shell.variable("PATH").unwrap_or_default().into()),
+        impersonate: as_user.clone().map(|user| Impersonation { user, groups: as_groups.clone() }),
+        request_timeout: *request_timeout,
     };
     Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))
 }
 
+/// The DaemonSets that a command without a source reads.
+pub(super) struct Chosen {
+    /// The cluster, as far as the command needs it.
+    pub(super) snapshot: Snapshot,
+    /// The selected DaemonSets.
+    pub(super) keys: BTreeSet<DaemonSetKey>,
+    /// Whether they were searched in all namespaces.
+    pub(super) all_namespaces: bool,
+}
+
 /// Reads the cluster, and selects DaemonSets, for a command that reads no source.
 pub(super) async fn read_chosen(
-    narrow: &NarrowFlags,
+    flags: &LiveFlags,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
-    choose(&open(global, shell).await?, narrow, global, shell).await
+) -> Result<Chosen, Error> {
+    choose(&open(global, shell).await?, flags, global, shell).await
 }
 
 /// As [`read_chosen`], with the last warning event of each of their pods that is not Ready.
 pub(super) async fn read_chosen_with_warnings(
-    narrow: &NarrowFlags,
+    flags: &LiveFlags,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
+) -> Result<Chosen, Error> {
     let connection = open(global, shell).await?;
-    let (mut snapshot, chosen) = choose(&connection, narrow, global, shell).await?;
-    connection.report_warnings(&mut snapshot, &chosen).await;
-    Ok((snapshot, chosen))
+    let mut chosen = choose(&connection, flags, global, shell).await?;
+    connection.report_warnings(&mut chosen.snapshot, &chosen.keys).await;
+    Ok(chosen)
 }
 
 /// Refuses a live cluster together with `--require-signature`: it has no signature.
@@ -95,25 +112,40 @@ pub(super) fn refuse_unsigned(global: &GlobalFlags) -> Result<(), Error> {
 
 async fn choose(
     connection: &Connection<'_>,
-    narrow: &NarrowFlags,
+    flags: &LiveFlags,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
+) -> Result<Chosen, Error> {
     refuse_unsigned(global)?;
-    let namespace = global.namespace.as_ref();
-    let snapshot = connection.snapshot(&narrow.scope(namespace), shell).await?;
-    let selection = Selection { namespace, flags: narrow, place: Place::Cluster };
+    let LiveFlags { narrow, all_namespaces } = flags;
+    let of_flag = global.namespace.as_ref().filter(|_| !all_namespaces);
+    let default = connection.default_namespace();
+    let namespace =
+        of_flag.or_else(|| (!all_namespaces).then(|| connection.of_context()).flatten());
+    let mut selection = Selection::of(narrow, of_flag, &default, Place::Cluster)?;
+    // Names have their own namespaces.
+    selection.namespace = namespace.filter(|_| selection.names.is_empty());
+    let scope = selection.scope();
+    let snapshot = connection.snapshot(&scope, shell).await?;
     let all: Vec<&DaemonSet> = snapshot.daemon_sets.iter().collect();
-    let chosen = selection.narrow(all)?.into_iter().map(|live| live.key.clone()).collect();
-    Ok((snapshot, chosen))
+    let keys = selection.narrow(all)?.into_iter().map(|live| live.key.clone()).collect();
+    Ok(Chosen { snapshot, keys, all_namespaces: scope == Scope::All })
 }
 
 impl Connection<'_> {
-    /// The namespace of manifests without one, if `-n` is not given.
+    /// The namespace of manifests and names without one, if `-n` is not given.
     pub(super) fn default_namespace(&self) -> NamespaceName {
         match self {
             Self::Recorded(_) => DEFAULT_NAMESPACE.into(),
             Self::Live(cluster) => cluster.default_namespace().clone(),
+        }
+    }
+
+    /// The namespace of the kubeconfig's context; a recording has none.
+    fn of_context(&self) -> Option<&NamespaceName> {
+        match self {
+            Self::Recorded(_) => None,
+            Self::Live(cluster) => Some(cluster.default_namespace()),
         }
     }
 

@@ -43,6 +43,12 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
             vec![format!("DaemonSets in the {place}: {}", some_of(known))]
         }
+        Error::OtherNamespace { name: _, namespace: _ } => {
+            vec!["leave out -n, or the namespace in the name".into()]
+        }
+        Error::StillInProgress { seconds: _ } => {
+            vec!["see what blocks each node: `ds-plan status`".into()]
+        }
         Error::NoSuchNode { node: _, similar } => vec![node_hint(similar.as_ref())],
         Error::NoSuchRevision(error) => revision_hints(error),
         Error::NoSuchPage { command: _, known } => {

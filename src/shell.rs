@@ -74,7 +74,7 @@ impl Shell {
     /// The layout of text for standard output.
     pub(super) fn text_options(&self, verbose: bool) -> TextOptions {
         // Styles are always rendered; the printer removes them if they are not wanted.
-        TextOptions { verbose, color: true, width: self.width }
+        TextOptions { verbose, color: true, width: self.width, ..TextOptions::default() }
     }
 
     /// `$XDG_CACHE_HOME`, else `~/.cache`; relative ones are ignored, as the XDG rules say.

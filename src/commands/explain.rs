@@ -6,11 +6,12 @@ use crate::connection::{self, Connection};
 use crate::container_log;
 use crate::error::{Error, Place};
 use crate::exit::Exit;
+use crate::flags::name::{GivenName, NAME};
 use crate::flags::{GlobalFlags, heading};
 use crate::output::{self, Format, formats};
 use crate::shell::Shell;
 use cluster::Scope;
-use daemonset::model::{DaemonSetKey, NodeName, Snapshot};
+use daemonset::model::{NodeName, Snapshot};
 use planner::plan::{self, Explanation, NotFound};
 
 /// Explain one DaemonSet on one node, rule by rule in the controller's order
@@ -18,9 +19,9 @@ use planner::plan::{self, Explanation, NotFound};
 /// Explains the DaemonSet as it is in the cluster; git is not read.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The DaemonSet
-    #[arg(value_name = "NAMESPACE/NAME")]
-    daemon_set: DaemonSetKey,
+    /// The DaemonSet: NAME or ds/NAME (in the namespace of -n), or NAMESPACE/NAME
+    #[arg(value_name = NAME)]
+    daemon_set: GivenName,
 
     /// The node
     #[arg(value_name = "NODE")]
@@ -39,7 +40,7 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let explanation = read_and_decide(args, global, shell).await?;
-    output::print_plain(explanation, args.output, false, shell)?;
+    output::print_plain(explanation, args.output, &shell.text_options(false), shell)?;
     Ok(Exit::Done)
 }
 
@@ -49,12 +50,10 @@ async fn read_and_decide(
     shell: &Shell,
 ) -> Result<Explanation, Error> {
     let Args { daemon_set, node, logs, output: _ } = args;
-    if global.namespace.as_ref().is_some_and(|namespace| *namespace != daemon_set.namespace) {
-        let known = vec![daemon_set.clone()];
-        return Err(Error::NothingSelected { known, place: Place::Cluster });
-    }
-    let scope = Scope::Namespaces([daemon_set.namespace.clone()].into());
     let connection = connection::open(global, shell).await?;
+    let flag = global.namespace.as_ref();
+    let daemon_set = &daemon_set.key(flag, &connection.default_namespace())?;
+    let scope = Scope::Namespaces([daemon_set.namespace.clone()].into());
     let mut snapshot = connection.snapshot(&scope, shell).await?;
     connection.report_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
     let explained = plan::explain(&snapshot, daemon_set, node);

@@ -35,7 +35,7 @@ mod watch;
 mod write;
 mod write_error;
 
-pub use connect::{ConnectOptions, connect};
+pub use connect::{ConnectOptions, Impersonation, connect};
 pub use decode::ObjectError;
 pub use decode::{Object as SlimObject, SlimDecoder};
 pub use error::{Error, Permission};

@@ -8,8 +8,8 @@ use super::flags::CommonFlags;
 use super::{can_i, command, release, roll, undo, unlock};
 use crate::commands::{completions, man};
 use crate::flags::GlobalFlags;
+use crate::flags::name::GivenName;
 use crate::output::Format;
-use daemonset::model::DaemonSetKey;
 
 /// Apply DaemonSet changes from git, node by node, within the budget
 ///
@@ -84,18 +84,16 @@ impl Command {
         self
     }
 
-    /// The DaemonSets named on the command line; `None` when they come from a source.
-    pub(super) fn names(&self) -> Option<&[DaemonSetKey]> {
+    /// The live DaemonSets that are named; `None` when DaemonSets come from a source.
+    pub(super) fn names(&self) -> Option<&[GivenName]> {
         match self {
             Self::Roll(args) => Some(&args.named.names),
             Self::Step(args) => Some(slice::from_ref(&args.name)),
             Self::Undo(args) => Some(&args.named.names),
             Self::Release(args) => Some(&args.named.names),
-            Self::Apply(_)
-            | Self::Unlock(_)
-            | Self::CanI(_)
-            | Self::Completions(_)
-            | Self::Man(_) => None,
+            Self::Unlock(args) => Some(&args.names),
+            Self::CanI(args) => Some(&args.names),
+            Self::Apply(_) | Self::Completions(_) | Self::Man(_) => None,
         }
     }
 }

@@ -36,10 +36,14 @@ pub(crate) struct Args {
     pub(super) named: NamedFlags,
 }
 
-pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let NamedFlags { names, common } = &args.named;
-    permitted::check_named(names, Work::Release, session).await?;
-    let each = names.iter().map(|key| One { key, args: common }).collect();
+pub(super) async fn run(
+    args: &Args,
+    keys: &[DaemonSetKey],
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let NamedFlags { names: _, common } = &args.named;
+    permitted::check_named(keys, Work::Release, session).await?;
+    let each = keys.iter().map(|key| One { key, args: common }).collect();
     in_sequence::take(each, common.keep_going, session).await
 }
 
