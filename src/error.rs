@@ -119,6 +119,9 @@ pub(super) enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// `RUST_LOG` is not a filter for the log.
+    #[error("RUST_LOG is not a filter: `{0}`")]
+    LogFilter(String),
     /// `--comment` without `-o markdown`.
     #[error("--comment requires `-o markdown`")]
     CommentUnread,

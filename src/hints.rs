@@ -57,6 +57,9 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::Page { path: _, source } if source.kind() == io::ErrorKind::NotFound => {
             vec!["the folder must exist: `mkdir -p DIR`".into()]
         }
+        Error::LogFilter(_) => {
+            vec!["for example: `RUST_LOG=info`, `RUST_LOG=cluster=debug`".into()]
+        }
         Error::CommentUnread => vec!["add `-o markdown`".into()],
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
         Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],

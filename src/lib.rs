@@ -23,6 +23,7 @@ mod flags;
 mod hints;
 mod input;
 mod invocation;
+mod log;
 mod output;
 mod printer;
 mod prune;
@@ -68,9 +69,8 @@ pub fn ds_apply() -> Exit {
 
 /// As [`run_plan`], for `ds-apply`, which has to stop a rollout safely when it is interrupted.
 fn run_apply(global: GlobalFlags, command: apply::cli::Command, called: Invocation) -> Exit {
-    let printer =
-        Printer::new(global.color.into()).called_as(called).annotating(global.annotations);
-    let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
+    let printer = printer(&global, called);
+    let done = begin(&global, printer).and_then(|shell| {
         shell::run_with_interrupts(|interrupts| async move {
             apply::run(command, global, shell, interrupts)
                 .await
@@ -83,9 +83,8 @@ fn run_apply(global: GlobalFlags, command: apply::cli::Command, called: Invocati
 
 /// Runs one command, and prints its error if it fails.
 fn run_plan(global: GlobalFlags, command: Command, called: Invocation) -> Exit {
-    let printer =
-        Printer::new(global.color.into()).called_as(called).annotating(global.annotations);
-    let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
+    let printer = printer(&global, called);
+    let done = begin(&global, printer).and_then(|shell| {
         let work = async move {
             commands::dispatch(&command, &global, &shell)
                 .await
@@ -94,6 +93,18 @@ fn run_plan(global: GlobalFlags, command: Command, called: Invocation) -> Exit {
         shell::run_until_interrupted(work).map_err(Error::Process)
     });
     done.unwrap_or_else(|error| report(&error, printer))
+}
+
+fn printer(global: &GlobalFlags, called: Invocation) -> Printer {
+    let printer = Printer::new(global.color.into()).called_as(called).quiet(global.quiet);
+    printer.annotating(global.annotations)
+}
+
+/// Reads the environment, and starts the log.
+fn begin(global: &GlobalFlags, printer: Printer) -> Result<Shell, Error> {
+    let shell = Shell::of_process(printer).map_err(Error::CurrentFolder)?;
+    log::begin(global.verbose, &shell)?;
+    Ok(shell)
 }
 
 /// Parses the command line of a program, and detects the name by which it was called.

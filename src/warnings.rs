@@ -93,7 +93,7 @@ fn plain(code: &str, message: String) -> Warning {
 /// Prints warnings on standard error.
 pub(super) fn print(warnings: &[Warning], printer: Printer) {
     for warning in warnings {
-        printer.err(Shown(warning));
+        printer.note(Shown(warning));
     }
 }
 

@@ -109,7 +109,7 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
         let text = render::json(&plan)?;
         save(&text, file)?;
         let digest = FileDigest::of(text.as_bytes());
-        shell.printer.err(format!("saved {}, {digest}\n", file.display()));
+        shell.printer.note(format!("saved {}, {digest}\n", file.display()));
     }
     if let Some(file) = &args.report {
         save(&render::plan_html(&plan, &HtmlOptions { nodes: &nodes, verbose })?, file)?;

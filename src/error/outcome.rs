@@ -108,6 +108,7 @@ impl Error {
             Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
             | Self::HolderIsLive { .. } => Exit::Locked,
             Self::OtherNamespace { .. }
+            | Self::LogFilter(_)
             | Self::CommentUnread
             | Self::StandardInputTwice
             | Self::PruneNarrowed

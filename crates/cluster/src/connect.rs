@@ -60,6 +60,12 @@ pub async fn connect(options: &ConnectOptions) -> Result<LiveCluster, Error> {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     let default_namespace = config.default_namespace.as_str().into();
+    tracing::info!(
+        "cluster {} at {}, namespace {}",
+        cluster.as_deref().unwrap_or("of the service account"),
+        server_of(&config),
+        config.default_namespace
+    );
     let plugin = Plugin::of(&config);
     if let Some(search) = &options.search {
         pin_plugins(&mut config, search)?;

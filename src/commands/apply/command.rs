@@ -108,6 +108,9 @@ pub(super) async fn run(
     let errands = permitted::errands(&now);
     let Approved { any, refused } =
         asking.approve(&now, &errands, saved.is_some(), session).await?;
+    if args.common.dry_run {
+        return Ok(if refused.is_empty() { Exit::Done } else { Exit::Refused });
+    }
     if !any {
         // Without a controller in the cluster, pods may have to be reconciled without changes.
         let mut kept = in_order(&desired);

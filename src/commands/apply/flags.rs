@@ -25,10 +25,18 @@ const REHEARSAL: &str = "Rehearsal";
 
 /// The flags of every command that changes the cluster.
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub(super) struct CommonFlags {
     /// Apply without asking
     #[arg(short, long)]
     pub(super) yes: bool,
+
+    /// Print the plan and end; nothing is asked and nothing is written
+    ///
+    /// Exits with 6 if a guard blocks the plan. Other than kubectl's flag, it takes no value: the
+    /// plan is made from what the server has, and no request that writes is sent to it.
+    #[arg(long, conflicts_with = "rehearse")]
+    pub(super) dry_run: bool,
 
     /// Continue with the next DaemonSet when one is paused
     #[arg(long)]

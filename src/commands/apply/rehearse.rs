@@ -109,8 +109,8 @@ impl OnIt {
         if let Some(file) = self.save {
             world.cluster().record(&Scope::All, None, world.clock().now()).await?.save(&file)?;
         }
-        printer.err(chart);
-        printer.err(summary(nodes, world.clock().start(), took));
+        printer.note(chart);
+        printer.note(summary(nodes, world.clock().start(), took));
         done
     }
 }

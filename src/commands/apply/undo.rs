@@ -47,7 +47,9 @@ pub(super) async fn run(
     keys: &[DaemonSetKey],
     session: &mut Session,
 ) -> Result<Exit, Error> {
-    permitted::check_named(keys, Work::Change { creates: false }, session).await?;
+    if !args.named.common.dry_run {
+        permitted::check_named(keys, Work::Change { creates: false }, session).await?;
+    }
     let each = keys.iter().map(|key| One { key, args }).collect();
     in_sequence::take(each, args.named.common.keep_going, session).await
 }
