@@ -12,6 +12,7 @@ use super::error::{Error, Place, SavedPlanError};
 use super::flags::{GlobalFlags, LiveFlags};
 use super::input::Selection;
 use super::shell::Shell;
+use super::warnings;
 use cluster::{self, ConnectOptions, Impersonation, LiveCluster, Scope};
 use daemonset::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, Pod, Snapshot};
 use source::STANDARD_INPUT;
@@ -20,57 +21,74 @@ use source::STANDARD_INPUT;
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// The origin of a snapshot.
-pub(super) enum Connection<'a> {
+pub(super) enum Connection {
     /// The file of a recording; `-` is standard input.
-    Recorded(Recording<'a>),
+    Recorded(Recording),
     /// A live cluster.
     Live(Box<LiveCluster>),
 }
 
 /// The file of a recorded cluster.
-pub(super) struct Recording<'a> {
+pub(super) struct Recording {
     /// The path on the command line.
-    file: &'a Path,
+    file: PathBuf,
     /// A copy whose signature was checked, if `--require-signature` is given; it is read instead.
     signed: Option<NamedTempFile>,
 }
 
 /// Opens the cluster that the flags name; no request is sent yet.
-pub(super) async fn open<'a>(
-    flags: &'a GlobalFlags,
+pub(super) async fn open(flags: &GlobalFlags, shell: &Shell) -> Result<Connection, Error> {
+    open_by(flags, options(flags, shell), shell).await
+}
+
+/// As [`open`]; a credential plugin must not ask the user.
+pub(super) async fn open_silently(flags: &GlobalFlags, shell: &Shell) -> Result<Connection, Error> {
+    let options = ConnectOptions { never_ask: true, ..options(flags, shell) };
+    open_by(flags, options, shell).await
+}
+
+async fn open_by(
+    flags: &GlobalFlags,
+    options: ConnectOptions,
     shell: &Shell,
-) -> Result<Connection<'a>, Error> {
+) -> Result<Connection, Error> {
+    if let Some(file) = &flags.snapshot {
+        if flags.signature.is_demanded() && is_standard_input(file) {
+            return Err(SavedPlanError::NothingSigned.into());
+        }
+        let signed = flags.signature.checked(file, shell)?;
+        tracing::info!("cluster recorded in {}", file.display());
+        return Ok(Connection::Recorded(Recording { file: file.clone(), signed }));
+    }
+    Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))
+}
+
+fn options(flags: &GlobalFlags, shell: &Shell) -> ConnectOptions {
     let GlobalFlags {
         kubeconfig,
         context,
-        snapshot,
-        signature,
         as_user,
         as_groups,
         request_timeout,
+        snapshot: _,
+        signature: _,
         namespace: _,
         color: _,
         verbose: _,
         quiet: _,
         annotations: _,
     } = flags;
-    if let Some(file) = snapshot {
-        if signature.is_demanded() && is_standard_input(file) {
-            return Err(SavedPlanError::NothingSigned.into());
-        }
-        let signed = signature.checked(file, shell)?;
-        return Ok(Connection::Recorded(Recording { file, signed }));
-    }
-    let options = ConnectOptions {
+    let user = as_user.clone();
+    ConnectOptions {
         kubeconfig: kubeconfig.clone(),
         kubeconfig_env: shell.variable("KUBECONFIG").map(Into::into),
         home: shell.variable("HOME").map(PathBuf::from),
         context: context.clone(),
         search: Some(shell.variable("PATH").unwrap_or_default().into()),
-        impersonate: as_user.clone().map(|user| Impersonation { user, groups: as_groups.clone() }),
+        impersonate: user.map(|user| Impersonation { user, groups: as_groups.clone() }),
         request_timeout: *request_timeout,
-    };
-    Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))
+        never_ask: false,
+    }
 }
 
 /// The DaemonSets that a command without a source reads.
@@ -111,7 +129,7 @@ pub(super) fn refuse_unsigned(global: &GlobalFlags) -> Result<(), Error> {
 }
 
 async fn choose(
-    connection: &Connection<'_>,
+    connection: &Connection,
     flags: &LiveFlags,
     global: &GlobalFlags,
     shell: &Shell,
@@ -132,7 +150,7 @@ async fn choose(
     Ok(Chosen { snapshot, keys, all_namespaces: scope == Scope::All })
 }
 
-impl Connection<'_> {
+impl Connection {
     /// The namespace of manifests and names without one, if `-n` is not given.
     pub(super) fn default_namespace(&self) -> NamespaceName {
         match self {
@@ -177,20 +195,31 @@ impl Connection<'_> {
         shell: &Shell,
     ) -> Result<Snapshot, Error> {
         match self {
-            Self::Recorded(Recording { file, .. }) if is_standard_input(file) => {
-                Ok(cluster::read_recorded_from(io::stdin().lock(), STANDARD_INPUT)?)
-            }
-            Self::Recorded(Recording { file, signed: None }) => Ok(cluster::read_recorded(file)?),
-            Self::Recorded(Recording { file, signed: Some(copy) }) => {
-                let name = file.display().to_string();
-                let bytes = copy.reopen().map_err(|source| SavedPlanError::SignatureUnchecked {
-                    file: file.to_path_buf(),
-                    source,
-                })?;
-                Ok(cluster::read_recorded_from(bytes, &name)?)
-            }
+            Self::Recorded(recording) => recording.read(shell),
             Self::Live(cluster) => Ok(cluster.snapshot_for(desired, scope, shell.now).await?),
         }
+    }
+}
+
+impl Recording {
+    /// Reads the whole file, and warns if it is old.
+    fn read(&self, shell: &Shell) -> Result<Snapshot, Error> {
+        let Self { file, signed } = self;
+        let snapshot = match signed {
+            _ if is_standard_input(file) => {
+                cluster::read_recorded_from(io::stdin().lock(), STANDARD_INPUT)?
+            }
+            None => cluster::read_recorded(file)?,
+            Some(copy) => {
+                let bytes = copy.reopen().map_err(|source| SavedPlanError::SignatureUnchecked {
+                    file: file.clone(),
+                    source,
+                })?;
+                cluster::read_recorded_from(bytes, &file.display().to_string())?
+            }
+        };
+        warnings::print_age(snapshot.observed_at, shell);
+        Ok(snapshot)
     }
 }
 

@@ -32,6 +32,7 @@ mod snapshot;
 mod status;
 mod streams;
 mod usage;
+mod version;
 #[cfg(feature = "web")]
 mod web;
 mod words;

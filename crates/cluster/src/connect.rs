@@ -12,7 +12,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{
+    ExecInteractiveMode, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError,
+};
 use kube::{Client, Config};
 
 use super::failure::{CONNECT_TIMEOUT, Plugin};
@@ -39,6 +41,8 @@ pub struct ConnectOptions {
     pub impersonate: Option<Impersonation>,
     /// `--request-timeout`; without it, each kind of request has its own.
     pub request_timeout: Option<Duration>,
+    /// Whether a credential plugin must not use the terminal (upstream: `interactiveMode: Never`).
+    pub never_ask: bool,
 }
 
 /// The user that requests are made as (upstream: user impersonation).
@@ -66,6 +70,11 @@ pub async fn connect(options: &ConnectOptions) -> Result<LiveCluster, Error> {
         server_of(&config),
         config.default_namespace
     );
+    if options.never_ask
+        && let Some(exec) = &mut config.auth_info.exec
+    {
+        exec.interactive_mode = Some(ExecInteractiveMode::Never);
+    }
     let plugin = Plugin::of(&config);
     if let Some(search) = &options.search {
         pin_plugins(&mut config, search)?;

@@ -20,6 +20,7 @@ mod list;
 mod live;
 mod lock;
 mod log;
+mod names;
 mod observer;
 mod one;
 mod record;

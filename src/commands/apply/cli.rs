@@ -15,7 +15,7 @@ use crate::output::Format;
 ///
 /// Without a command, `ds-apply` means `ds-apply apply`. Run it again to resume.
 #[derive(Parser, Debug)]
-#[command(name = "ds-apply", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "ds-apply", version = crate::VERSION, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct DsApply {
     #[command(flatten)]
     apply: command::Args,
