@@ -57,7 +57,7 @@ async fn open_by(
             return Err(SavedPlanError::NothingSigned.into());
         }
         let signed = flags.signature.checked(file, shell)?;
-        tracing::info!("cluster recorded in {}", file.display());
+        tracing::debug!("cluster recorded in {}", file.display());
         return Ok(Connection::Recorded(Recording { file: file.clone(), signed }));
     }
     Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))

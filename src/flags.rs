@@ -88,7 +88,7 @@ pub(super) struct GlobalFlags {
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = heading::OUTPUT)]
     pub(super) verbose: u8,
 
-    /// Print results and errors only: no warnings, hints and progress
+    /// Print results and errors only: no warnings and no progress
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = heading::OUTPUT)]
     pub(super) quiet: bool,
 

@@ -118,6 +118,7 @@ fn printer(global: &GlobalFlags, called: Invocation) -> Printer {
 /// Reads the environment, and starts the log.
 fn begin(global: &GlobalFlags, printer: Printer) -> Result<Shell, Error> {
     let shell = Shell::of_process(printer).map_err(Error::CurrentFolder)?;
+    let shell = Shell { verbose: global.is_verbose(), ..shell };
     log::begin(global.verbose, &shell)?;
     Ok(shell)
 }

@@ -36,6 +36,15 @@ const ROLLOUT: [&str; 11] = [
 /// What a roll does not do, because it never writes the object.
 const WRITING: [&str; 3] = ["force-conflicts", "on-failure", "allow-mutation"];
 
+/// Commands that say themselves why they do not read a recording, or cannot be rehearsed.
+const EXPLAINED: [(&str, &str); 5] = [
+    ("snapshot", "snapshot"),
+    ("release", "snapshot"),
+    ("release", "rehearse"),
+    ("unlock", "snapshot"),
+    ("can-i", "snapshot"),
+];
+
 /// The flags that a command does not read.
 fn flags(program: &str, command: &str) -> Vec<&'static str> {
     let groups: &[&[&'static str]] = match (program, command) {
@@ -76,8 +85,8 @@ pub(super) fn given(
     let unused = flags(program, name);
     let command = command.find_subcommand(name)?;
     let arg = command.get_arguments().find(|arg| {
-        arg.get_long().is_some_and(|long| unused.contains(&long))
-            && is_given(matches, arg.get_id().as_str())
+        let refused = |long| unused.contains(&long) && !EXPLAINED.contains(&(name, long));
+        arg.get_long().is_some_and(refused) && is_given(matches, arg.get_id().as_str())
     })?;
     Some((name.to_owned(), format!("--{}", arg.get_long()?)))
 }

@@ -34,13 +34,35 @@ const ONLY_TYPED: [&str; 17] = [
     "yes",
 ];
 
-/// More flags without one: they say what a single run is about.
-const OF_ONE_RUN: [&str; 3] = ["count", "nodes", "to-revision"];
+/// More flags without one: they say what a single run is about or where its output goes, or they
+/// are an error without another flag.
+const OF_ONE_RUN: [&str; 17] = [
+    "cascade",
+    "count",
+    "diff",
+    "exit",
+    "fault",
+    "metrics",
+    "nodes",
+    "out",
+    "plan",
+    "report",
+    "revision",
+    "save",
+    "seed",
+    "sha256",
+    "strict",
+    "to-revision",
+    "watch",
+];
 
 /// The variable of a flag; `None` if it has none.
 fn name_of(program: &str, arg: &Arg) -> Option<String> {
     let long = arg.get_long().filter(|_| !arg.is_positional())?;
-    if ONLY_TYPED.contains(&long) || OF_ONE_RUN.contains(&long) || arg.is_hide_set() {
+    let is_typed = ONLY_TYPED.contains(&long) || OF_ONE_RUN.contains(&long);
+    // That of `status`; a run of `ds-apply` has one, too.
+    let is_of_status = (program, long) == ("ds-plan", "timeout");
+    if is_typed || is_of_status || arg.is_hide_set() {
         return None;
     }
     Some(format!("{program}-{long}").to_uppercase().replace('-', "_"))

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
 mod bad_input;
+mod command_line;
 mod declared;
 mod docs;
 mod drift;

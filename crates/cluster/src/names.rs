@@ -6,7 +6,7 @@ use super::request::Call;
 use super::{Error, Kind, LiveCluster, Resource, uri};
 use daemonset::model::NamespaceName;
 
-/// The names to choose from; nobody reads more.
+/// The most names to choose from.
 const MOST: u32 = 500;
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct Metadata {
 
 impl LiveCluster {
     /// Namespace and name of the first objects of a kind; all namespaces without one. Objects that
-    /// are in no namespace have an empty one. Not retried: nobody waits for it.
+    /// are in no namespace have an empty one. Not retried: a completion has no time.
     ///
     /// # Errors
     /// The user is not permitted to list them, or the server does not answer.

@@ -97,7 +97,7 @@ impl Sandbox {
 }
 
 /// Leaves out the warning about the age of a recording: the fixtures grow older each day.
-fn without_age(stderr: &str) -> String {
+pub fn without_age(stderr: &str) -> String {
     let is_age = |line: &&str| line.starts_with("warning: the recording is ");
     stderr.split_inclusive('\n').filter(|line| !is_age(line)).collect()
 }

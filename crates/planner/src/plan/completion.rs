@@ -9,7 +9,7 @@ use std::fmt;
 use super::pause::PauseState;
 use super::reason::Reason;
 use super::status::{DaemonSetStatusReport, NodeObstacles};
-use crate::words::count;
+use crate::words::{agree, count};
 use daemonset::model::SkipUnreadyNodes;
 
 /// How far the rollout of a DaemonSet is.
@@ -35,7 +35,7 @@ pub enum Completion {
     Paused,
     /// It failed and was aborted: the last good template is live again.
     Aborted,
-    /// The strategy is `OnDelete`, and no run is in progress: nobody replaces these pods.
+    /// The strategy is `OnDelete`, and no run is in progress: outdated pods stay.
     OnDelete {
         /// Number of nodes with an outdated pod.
         outdated: usize,
@@ -150,8 +150,9 @@ impl fmt::Display for Completion {
             Self::Aborted => f.write_str("aborted: it failed, and the last good template is live"),
             Self::OnDelete { outdated } => write!(
                 f,
-                "strategy OnDelete, and no run is in progress: nobody replaces {}",
-                count(*outdated, "outdated pod")
+                "strategy OnDelete, and no run is in progress: {} {}",
+                count(*outdated, "outdated pod"),
+                agree(*outdated, "stays", "stay")
             ),
         }
     }
@@ -227,8 +228,7 @@ mod tests {
             (vec![outdated], "in progress: 40 of 40 nodes up to date, 40 available"),
             (
                 vec![Reason::OnDelete; 2],
-                "strategy OnDelete, and no run is in progress: nobody \
-                 replaces 2 outdated pods",
+                "strategy OnDelete, and no run is in progress: 2 outdated pods stay",
             ),
             (vec![Reason::OnDelete, Reason::NoPod], "in progress"),
             (
