@@ -3,9 +3,9 @@
 # PATH.
 set -euo pipefail
 
-if ! [ -x "$DS_PLAN_BUILT/bin/ds-plan" ]; then
+if ! [ -x "$ACTION_BUILT/bin/ds-plan" ]; then
     rust=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$GITHUB_ACTION_PATH/Cargo.toml")
     rustup toolchain install "$rust" --profile minimal
-    cargo "+$rust" install --locked --path "$GITHUB_ACTION_PATH" --root "$DS_PLAN_BUILT"
+    cargo "+$rust" install --locked --path "$GITHUB_ACTION_PATH" --root "$ACTION_BUILT"
 fi
-echo "$DS_PLAN_BUILT/bin" >>"$GITHUB_PATH"
+echo "$ACTION_BUILT/bin" >>"$GITHUB_PATH"

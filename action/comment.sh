@@ -3,7 +3,7 @@
 # only the job summary has the plan.
 set -euo pipefail
 
-if [ "${DS_PLAN_COMMENT:-none}" = none ]; then
+if [ "${ACTION_COMMENT:-none}" = none ]; then
     exit 0
 fi
 number=$(jq -r '.pull_request.number // empty' "$GITHUB_EVENT_PATH")
@@ -30,7 +30,7 @@ api() { # api METHOD PATH, with a body on standard input if there is one to send
 }
 
 # Only comments of bots: a user's comment that contains the marker is not overwritten.
-marker="<!-- ds-plan:$DS_PLAN_COMMENT -->"
+marker="<!-- ds-plan:$ACTION_COMMENT -->"
 ours() { # the ids of our comments on one page of results
     jq --arg marker "$marker" '.[] | select(.user.type == "Bot")
         | select(.body | rtrimstr("\n") | endswith($marker)) | .id'
@@ -54,11 +54,11 @@ not_permitted() {
 found=$(find_ours) || not_permitted
 id=${found%%$'\n'*}
 # The text of a failed run does not contain the marker.
-if ! grep -qF -- "$marker" "$DS_PLAN_TEXT"; then
-    printf '\n%s\n' "$marker" >>"$DS_PLAN_TEXT"
+if ! grep -qF -- "$marker" "$ACTION_TEXT"; then
+    printf '\n%s\n' "$marker" >>"$ACTION_TEXT"
 fi
 if [ -n "$id" ]; then
-    jq -Rs '{body: .}' "$DS_PLAN_TEXT" | api PATCH "issues/comments/$id" >/dev/null || not_permitted
-elif [ "$DS_PLAN_CHANGES" != false ]; then
-    jq -Rs '{body: .}' "$DS_PLAN_TEXT" | api POST "issues/$number/comments" >/dev/null || not_permitted
+    jq -Rs '{body: .}' "$ACTION_TEXT" | api PATCH "issues/comments/$id" >/dev/null || not_permitted
+elif [ "$ACTION_CHANGES" != false ]; then
+    jq -Rs '{body: .}' "$ACTION_TEXT" | api POST "issues/$number/comments" >/dev/null || not_permitted
 fi

@@ -3,18 +3,18 @@
 # of the plan never makes this step fail; verdict.sh decides that after the comment is written.
 set -euo pipefail
 
-folder=${DS_PLAN_FOLDER:-$RUNNER_TEMP/ds-plan}
+folder=${ACTION_FOLDER:-$RUNNER_TEMP/ds-plan}
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 comment=$folder/comment.md
 report=$folder/report.html
 
 arguments=(--annotations github -o markdown --report "$report")
-case $DS_PLAN_COMMAND in
+case $ACTION_COMMAND in
 plan)
     plan=$folder/plan.json
     arguments+=(--out "$plan" --detailed-exitcode --fail-on-guards)
-    base=${DS_PLAN_BASE:-${GITHUB_BASE_REF:+origin/$GITHUB_BASE_REF}}
+    base=${ACTION_BASE:-${GITHUB_BASE_REF:+origin/$GITHUB_BASE_REF}}
     if [ -n "$base" ] && [ "$base" != none ]; then
         arguments+=(--base "$base")
     fi
@@ -27,17 +27,17 @@ drift)
     exit 64
     ;;
 esac
-if [ -n "${DS_PLAN_SNAPSHOT:-}" ]; then
-    arguments+=(--snapshot "$DS_PLAN_SNAPSHOT")
+if [ -n "${ACTION_SNAPSHOT:-}" ]; then
+    arguments+=(--snapshot "$ACTION_SNAPSHOT")
 fi
-if [ "${DS_PLAN_COMMENT:-none}" != none ]; then
-    arguments+=(--comment "$DS_PLAN_COMMENT")
+if [ "${ACTION_COMMENT:-none}" != none ]; then
+    arguments+=(--comment "$ACTION_COMMENT")
 fi
 # Splits into words without expansion.
-read -r -d '' -a further <<<"${DS_PLAN_ARGS:-}" || true
+read -r -d '' -a further <<<"${ACTION_ARGS:-}" || true
 
 code=0
-ds-plan "$DS_PLAN_COMMAND" "${arguments[@]}" "${further[@]}" >"$comment" || code=$?
+ds-plan "$ACTION_COMMAND" "${arguments[@]}" "${further[@]}" >"$comment" || code=$?
 
 case $code in
 0) changes=false ;;
@@ -48,11 +48,11 @@ case $code in
     ;;
 esac
 # Adds the age and origin of the recording before the marker in the last line.
-if [ -n "${DS_PLAN_SNAPSHOT:-}" ] && [ -n "$plan" ] && [ -n "$changes" ]; then
+if [ -n "${ACTION_SNAPSHOT:-}" ] && [ -n "$plan" ] && [ -n "$changes" ]; then
     minutes=$(jq '((now - (.cluster.observedAt | sub("\\.[0-9]+"; "") | fromdate)) / 60) | floor' "$plan")
     told="Planned on a recording that is $((minutes / 60)) h $((minutes % 60)) min old"
-    if [ -n "${DS_PLAN_ORIGIN:-}" ]; then
-        told="$told, from <$(printf '%s' "$DS_PLAN_ORIGIN" | tr -cd 'A-Za-z0-9:/._-')>"
+    if [ -n "${ACTION_ORIGIN:-}" ]; then
+        told="$told, from <$(printf '%s' "$ACTION_ORIGIN" | tr -cd 'A-Za-z0-9:/._-')>"
     fi
     last=$(tail -n 1 "$comment")
     case $last in

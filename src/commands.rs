@@ -10,11 +10,13 @@ mod history;
 mod man;
 mod plan;
 mod schema;
+mod show;
 mod snapshot;
 mod status;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
+use crate::command_line;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::GlobalFlags;
@@ -24,7 +26,7 @@ use crate::shell::Shell;
 ///
 /// Without a command, `ds-plan` means `ds-plan plan`. It never writes to the cluster.
 #[derive(Parser, Debug)]
-#[command(name = "ds-plan", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "ds-plan", version = crate::VERSION, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct DsPlan {
     #[command(flatten)]
     plan: plan::Args,
@@ -56,6 +58,7 @@ pub(crate) enum Command {
     Explain(explain::Args),
     Status(status::Args),
     History(history::Args),
+    Show(show::Args),
     Snapshot(snapshot::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -75,9 +78,10 @@ pub(crate) async fn dispatch(
         Command::Explain(args) => explain::run(args, global, shell).await,
         Command::Status(args) => status::run(args, global, shell).await,
         Command::History(args) => history::run(args, global, shell).await,
+        Command::Show(args) => show::run(args, global, shell),
         Command::Snapshot(args) => snapshot::run(args, global, shell).await,
         Command::Schema(args) => schema::run(args, shell),
-        Command::Completions(args) => completions::run(args, DsPlan::command(), shell),
-        Command::Man(args) => man::run(args, DsPlan::command(), shell),
+        Command::Completions(args) => completions::run(args, "ds-plan", shell),
+        Command::Man(args) => man::run(args, command_line::definition::<DsPlan>(), shell),
     }
 }

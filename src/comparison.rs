@@ -11,33 +11,33 @@ use super::shell::Shell;
 use daemonset::model::Snapshot;
 
 /// Both sides of a comparison.
-pub(super) struct Compared<'a> {
+pub(super) struct Compared {
     /// The cluster, as far as the command needs it.
     pub(super) snapshot: Snapshot,
     /// The DaemonSets that the source declares.
     pub(super) desired: Desired,
     /// The connection to the cluster.
-    pub(super) connection: Connection<'a>,
+    pub(super) connection: Connection,
 }
 
 /// Reads the manifests, also those of the merge base with `base`, then the objects of the cluster
 /// in their namespaces.
-pub(super) async fn read<'a>(
+pub(super) async fn read(
     source: &SourceFlags,
     base: Option<&str>,
     narrow: &NarrowFlags,
     prune: &PruneFlags,
-    global: &'a GlobalFlags,
+    global: &GlobalFlags,
     shell: &Shell,
-) -> Result<Compared<'a>, Error> {
+) -> Result<Compared, Error> {
     refuse_one_input_for_two(source, global)?;
     connection::refuse_unsigned(global)?;
     prune.refuse_narrowed(narrow, global.namespace.as_ref())?;
     let connection = connection::open(global, shell).await?;
-    let selection =
-        Selection { namespace: global.namespace.as_ref(), flags: narrow, place: Place::Manifests };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
+    let namespace = global.namespace.as_ref();
+    let selection = Selection::of(narrow, namespace, &default_namespace, Place::Manifests)?;
     let reading =
         Reading { flags: source, base, every_file: prune.every_file(), default_namespace };
     let mut desired = input::desired(reading, &selection, shell)?;

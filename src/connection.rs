@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use super::error::{Error, Place, SavedPlanError};
-use super::flags::{GlobalFlags, NarrowFlags};
+use super::flags::{GlobalFlags, LiveFlags};
 use super::input::Selection;
 use super::shell::Shell;
-use cluster::{self, ConnectOptions, LiveCluster, Scope};
+use super::warnings;
+use cluster::{self, ConnectOptions, Impersonation, LiveCluster, Scope};
 use daemonset::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, Pod, Snapshot};
 use source::STANDARD_INPUT;
 
@@ -20,71 +21,105 @@ use source::STANDARD_INPUT;
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// The origin of a snapshot.
-pub(super) enum Connection<'a> {
+pub(super) enum Connection {
     /// The file of a recording; `-` is standard input.
-    Recorded(Recording<'a>),
+    Recorded(Recording),
     /// A live cluster.
     Live(Box<LiveCluster>),
 }
 
 /// The file of a recorded cluster.
-pub(super) struct Recording<'a> {
+pub(super) struct Recording {
     /// The path on the command line.
-    file: &'a Path,
+    file: PathBuf,
     /// A copy whose signature was checked, if `--require-signature` is given; it is read instead.
     signed: Option<NamedTempFile>,
 }
 
 /// Opens the cluster that the flags name; no request is sent yet.
-pub(super) async fn open<'a>(
-    flags: &'a GlobalFlags,
+pub(super) async fn open(flags: &GlobalFlags, shell: &Shell) -> Result<Connection, Error> {
+    open_by(flags, options(flags, shell), shell).await
+}
+
+/// As [`open`]; a credential plugin must not ask the user.
+pub(super) async fn open_silently(flags: &GlobalFlags, shell: &Shell) -> Result<Connection, Error> {
+    let options = ConnectOptions { never_ask: true, ..options(flags, shell) };
+    open_by(flags, options, shell).await
+}
+
+async fn open_by(
+    flags: &GlobalFlags,
+    options: ConnectOptions,
     shell: &Shell,
-) -> Result<Connection<'a>, Error> {
+) -> Result<Connection, Error> {
+    if let Some(file) = &flags.snapshot {
+        if flags.signature.is_demanded() && is_standard_input(file) {
+            return Err(SavedPlanError::NothingSigned.into());
+        }
+        let signed = flags.signature.checked(file, shell)?;
+        tracing::debug!("cluster recorded in {}", file.display());
+        return Ok(Connection::Recorded(Recording { file: file.clone(), signed }));
+    }
+    Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))
+}
+
+fn options(flags: &GlobalFlags, shell: &Shell) -> ConnectOptions {
     let GlobalFlags {
         kubeconfig,
         context,
-        snapshot,
-        signature,
+        as_user,
+        as_groups,
+        request_timeout,
+        snapshot: _,
+        signature: _,
         namespace: _,
         color: _,
+        verbose: _,
+        quiet: _,
         annotations: _,
     } = flags;
-    if let Some(file) = snapshot {
-        if signature.is_demanded() && is_standard_input(file) {
-            return Err(SavedPlanError::NothingSigned.into());
-        }
-        let signed = signature.checked(file, shell)?;
-        return Ok(Connection::Recorded(Recording { file, signed }));
-    }
-    let options = ConnectOptions {
+    let user = as_user.clone();
+    ConnectOptions {
         kubeconfig: kubeconfig.clone(),
         kubeconfig_env: shell.variable("KUBECONFIG").map(Into::into),
         home: shell.variable("HOME").map(PathBuf::from),
         context: context.clone(),
         search: Some(shell.variable("PATH").unwrap_or_default().into()),
-    };
-    Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))
+        impersonate: user.map(|user| Impersonation { user, groups: as_groups.clone() }),
+        request_timeout: *request_timeout,
+        never_ask: false,
+    }
+}
+
+/// The DaemonSets that a command without a source reads.
+pub(super) struct Chosen {
+    /// The cluster, as far as the command needs it.
+    pub(super) snapshot: Snapshot,
+    /// The selected DaemonSets.
+    pub(super) keys: BTreeSet<DaemonSetKey>,
+    /// Whether they were searched in all namespaces.
+    pub(super) all_namespaces: bool,
 }
 
 /// Reads the cluster, and selects DaemonSets, for a command that reads no source.
 pub(super) async fn read_chosen(
-    narrow: &NarrowFlags,
+    flags: &LiveFlags,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
-    choose(&open(global, shell).await?, narrow, global, shell).await
+) -> Result<Chosen, Error> {
+    choose(&open(global, shell).await?, flags, global, shell).await
 }
 
 /// As [`read_chosen`], with the last warning event of each of their pods that is not Ready.
 pub(super) async fn read_chosen_with_warnings(
-    narrow: &NarrowFlags,
+    flags: &LiveFlags,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
+) -> Result<Chosen, Error> {
     let connection = open(global, shell).await?;
-    let (mut snapshot, chosen) = choose(&connection, narrow, global, shell).await?;
-    connection.report_warnings(&mut snapshot, &chosen).await;
-    Ok((snapshot, chosen))
+    let mut chosen = choose(&connection, flags, global, shell).await?;
+    connection.report_warnings(&mut chosen.snapshot, &chosen.keys).await;
+    Ok(chosen)
 }
 
 /// Refuses a live cluster together with `--require-signature`: it has no signature.
@@ -94,26 +129,41 @@ pub(super) fn refuse_unsigned(global: &GlobalFlags) -> Result<(), Error> {
 }
 
 async fn choose(
-    connection: &Connection<'_>,
-    narrow: &NarrowFlags,
+    connection: &Connection,
+    flags: &LiveFlags,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
+) -> Result<Chosen, Error> {
     refuse_unsigned(global)?;
-    let namespace = global.namespace.as_ref();
-    let snapshot = connection.snapshot(&narrow.scope(namespace), shell).await?;
-    let selection = Selection { namespace, flags: narrow, place: Place::Cluster };
+    let LiveFlags { narrow, all_namespaces } = flags;
+    let of_flag = global.namespace.as_ref().filter(|_| !all_namespaces);
+    let default = connection.default_namespace();
+    let namespace =
+        of_flag.or_else(|| (!all_namespaces).then(|| connection.of_context()).flatten());
+    let mut selection = Selection::of(narrow, of_flag, &default, Place::Cluster)?;
+    // Names have their own namespaces.
+    selection.namespace = namespace.filter(|_| selection.names.is_empty());
+    let scope = selection.scope();
+    let snapshot = connection.snapshot(&scope, shell).await?;
     let all: Vec<&DaemonSet> = snapshot.daemon_sets.iter().collect();
-    let chosen = selection.narrow(all)?.into_iter().map(|live| live.key.clone()).collect();
-    Ok((snapshot, chosen))
+    let keys = selection.narrow(all)?.into_iter().map(|live| live.key.clone()).collect();
+    Ok(Chosen { snapshot, keys, all_namespaces: scope == Scope::All })
 }
 
-impl Connection<'_> {
-    /// The namespace of manifests without one, if `-n` is not given.
+impl Connection {
+    /// The namespace of manifests and names without one, if `-n` is not given.
     pub(super) fn default_namespace(&self) -> NamespaceName {
         match self {
             Self::Recorded(_) => DEFAULT_NAMESPACE.into(),
             Self::Live(cluster) => cluster.default_namespace().clone(),
+        }
+    }
+
+    /// The namespace of the kubeconfig's context; a recording has none.
+    fn of_context(&self) -> Option<&NamespaceName> {
+        match self {
+            Self::Recorded(_) => None,
+            Self::Live(cluster) => Some(cluster.default_namespace()),
         }
     }
 
@@ -145,20 +195,31 @@ impl Connection<'_> {
         shell: &Shell,
     ) -> Result<Snapshot, Error> {
         match self {
-            Self::Recorded(Recording { file, .. }) if is_standard_input(file) => {
-                Ok(cluster::read_recorded_from(io::stdin().lock(), STANDARD_INPUT)?)
-            }
-            Self::Recorded(Recording { file, signed: None }) => Ok(cluster::read_recorded(file)?),
-            Self::Recorded(Recording { file, signed: Some(copy) }) => {
-                let name = file.display().to_string();
-                let bytes = copy.reopen().map_err(|source| SavedPlanError::SignatureUnchecked {
-                    file: file.to_path_buf(),
-                    source,
-                })?;
-                Ok(cluster::read_recorded_from(bytes, &name)?)
-            }
+            Self::Recorded(recording) => recording.read(shell),
             Self::Live(cluster) => Ok(cluster.snapshot_for(desired, scope, shell.now).await?),
         }
+    }
+}
+
+impl Recording {
+    /// Reads the whole file, and warns if it is old.
+    fn read(&self, shell: &Shell) -> Result<Snapshot, Error> {
+        let Self { file, signed } = self;
+        let snapshot = match signed {
+            _ if is_standard_input(file) => {
+                cluster::read_recorded_from(io::stdin().lock(), STANDARD_INPUT)?
+            }
+            None => cluster::read_recorded(file)?,
+            Some(copy) => {
+                let bytes = copy.reopen().map_err(|source| SavedPlanError::SignatureUnchecked {
+                    file: file.clone(),
+                    source,
+                })?;
+                cluster::read_recorded_from(bytes, &file.display().to_string())?
+            }
+        };
+        warnings::print_age(snapshot.observed_at, shell);
+        Ok(snapshot)
     }
 }
 

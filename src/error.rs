@@ -17,7 +17,7 @@ use std::io;
 use std::path::PathBuf;
 
 use cluster::{LockError, WriteError};
-use daemonset::model::{DaemonSetKey, NodeName};
+use daemonset::model::{DaemonSetKey, NamespaceName, NodeName};
 use executor::PreflightError;
 use executor::permissions::Need;
 use planner::live_object::LiveObjectError;
@@ -62,6 +62,20 @@ pub(super) enum Error {
         /// The DaemonSets that exist there, sorted.
         known: Vec<DaemonSetKey>,
     },
+    /// A DaemonSet was named with another namespace than that of `-n`.
+    #[error("{name} is not in the namespace of -n: {namespace}")]
+    OtherNamespace {
+        /// The name that was given.
+        name: DaemonSetKey,
+        /// The namespace of `-n`.
+        namespace: NamespaceName,
+    },
+    /// `status --watch --exit --timeout`: the rollouts have not ended in time.
+    #[error("still in progress after {seconds} s")]
+    StillInProgress {
+        /// `--timeout`.
+        seconds: u64,
+    },
     /// A node that was named does not exist.
     #[error("node {node} not found in the cluster")]
     NoSuchNode {
@@ -105,6 +119,9 @@ pub(super) enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// `RUST_LOG` is not a filter for the log.
+    #[error("RUST_LOG is not a filter: `{0}`")]
+    LogFilter(String),
     /// `--comment` without `-o markdown`.
     #[error("--comment requires `-o markdown`")]
     CommentUnread,

@@ -4,18 +4,21 @@
 //! flags name (`input`), and flags of a single command (that command's file).
 
 pub(super) mod heading;
+pub(super) mod name;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
+use jiff::SignedDuration;
 
 use super::annotations::Annotations;
 use super::error::Error;
 use super::signature::SignatureFlags;
-use cluster::Scope;
-use daemonset::model::{DaemonSetKey, LabelSelector, ManagedBy, NamespaceName, Node};
+use daemonset::model::{LabelSelector, ManagedBy, NamespaceName, Node};
+use name::{GivenName, NAME};
 use render::{CommentId, MarkdownOptions};
 use source::ReferenceName;
 
@@ -45,10 +48,29 @@ pub(super) struct GlobalFlags {
     #[command(flatten)]
     pub(super) signature: SignatureFlags,
 
-    /// Only DaemonSets of this namespace; also the namespace of manifests without one
+    /// Impersonate this user; a service account is `system:serviceaccount:NAMESPACE:NAME`
+    #[arg(id = "as", long = "as", global = true, value_name = "USER")]
+    #[arg(help_heading = heading::CLUSTER, conflicts_with = "snapshot")]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(super) as_user: Option<String>,
+
+    /// Impersonate this group, too; repeatable
+    #[arg(long = "as-group", global = true, value_name = "GROUP", requires = "as")]
+    #[arg(help_heading = heading::CLUSTER)]
+    pub(super) as_groups: Vec<String>,
+
+    /// Time to wait for the answer to one request: 30s, 2m; 0 is no limit; default: 10s, and 1m
+    /// for a page of a list
     ///
-    /// Unlike `kubectl apply -n`, manifests of other namespaces are skipped, not refused.
-    /// Default for manifests without one: the context's namespace, or `default` with --snapshot.
+    /// Requests that keep a lock have their own limits, which are shorter than the lock lasts.
+    #[arg(long, global = true, value_name = "TIME", value_parser = request_timeout)]
+    #[arg(help_heading = heading::CLUSTER, conflicts_with = "snapshot")]
+    pub(super) request_timeout: Option<Duration>,
+
+    /// Namespace of names and manifests that have none; only DaemonSets of it are selected
+    ///
+    /// Default: the namespace of the kubeconfig's context, or `default` with --snapshot. Unlike
+    /// `kubectl apply -n`, manifests of other namespaces are skipped, not refused.
     #[arg(short, long, global = true, value_name = "NAMESPACE")]
     #[arg(help_heading = heading::NARROW)]
     pub(super) namespace: Option<NamespaceName>,
@@ -58,10 +80,42 @@ pub(super) struct GlobalFlags {
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) color: Color,
 
+    /// List every node instead of ranges; log requests and decisions to standard error
+    ///
+    /// Given twice, retries and watches are logged too. A request is logged with its verb, path,
+    /// status and milliseconds, never with its content or credentials. `RUST_LOG` overrides what
+    /// is logged.
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = heading::OUTPUT)]
+    pub(super) verbose: u8,
+
+    /// Print results and errors only: no warnings and no progress
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = heading::OUTPUT)]
+    pub(super) quiet: bool,
+
     /// Also annotate the lines of the manifests with their errors, for this CI system
     #[arg(long, global = true, value_name = "SYSTEM")]
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) annotations: Option<Annotations>,
+}
+
+impl GlobalFlags {
+    /// Whether every node is listed.
+    pub(super) fn is_verbose(&self) -> bool {
+        self.verbose > 0
+    }
+}
+
+/// Parses `--request-timeout` as kubectl does: a number alone is seconds, and 0 is no limit.
+fn request_timeout(text: &str) -> Result<Duration, String> {
+    let limit = text.parse().map(Duration::from_secs).or_else(|_| duration(text))?;
+    Ok(if limit.is_zero() { Duration::MAX } else { limit })
+}
+
+/// Parses a duration with its units.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let error = || format!("`{text}` is not a duration such as 90s, 10m or 1h30m");
+    let span: SignedDuration = text.parse().map_err(|_| error())?;
+    Duration::try_from(span).map_err(|_| error())
 }
 
 /// `--color`.
@@ -210,9 +264,9 @@ impl CommentFlags {
 /// The flags that select DaemonSets.
 #[derive(Args, Clone, Debug)]
 pub(super) struct NarrowFlags {
-    /// Only these DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME")]
-    pub(super) names: Vec<DaemonSetKey>,
+    /// Only these DaemonSets: NAME or ds/NAME (in the namespace of -n), or NAMESPACE/NAME
+    #[arg(value_name = NAME)]
+    pub(super) names: Vec<GivenName>,
 
     /// Only DaemonSets whose labels match: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a`, `!a`
     #[arg(short = 'l', long = "selector", value_name = "SELECTOR")]
@@ -220,14 +274,15 @@ pub(super) struct NarrowFlags {
     pub(super) selector: Option<LabelSelector>,
 }
 
-impl NarrowFlags {
-    /// The namespaces to read: only those that were requested, because the user may not be
-    /// permitted to read the others.
-    pub(super) fn scope(&self, namespace: Option<&NamespaceName>) -> Scope {
-        let names = self.names.iter().map(|name| name.namespace.clone());
-        let namespaces: BTreeSet<_> = names.chain(namespace.cloned()).collect();
-        if namespaces.is_empty() { Scope::All } else { Scope::Namespaces(namespaces) }
-    }
+/// The flags that select live DaemonSets, for commands that read no manifests.
+#[derive(Args, Clone, Debug)]
+pub(super) struct LiveFlags {
+    #[command(flatten)]
+    pub(super) narrow: NarrowFlags,
+
+    /// DaemonSets of all namespaces, whatever -n and the context say
+    #[arg(short = 'A', long, help_heading = heading::NARROW, conflicts_with = "names")]
+    pub(super) all_namespaces: bool,
 }
 
 /// `--force-conflicts`: the field managers whose conflicts are forced.
@@ -258,14 +313,6 @@ pub(super) struct ValueFlags {
     pub(super) show_values: bool,
 }
 
-/// `--verbose`.
-#[derive(Args, Clone, Debug)]
-pub(super) struct VerbosityFlags {
-    /// List every node instead of ranges
-    #[arg(short, long, action = ArgAction::SetTrue, help_heading = heading::OUTPUT)]
-    pub(super) verbose: bool,
-}
-
 /// `--managed-by`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ManagedByFlag {
@@ -280,6 +327,27 @@ impl From<ManagedByFlag> for ManagedBy {
         match flag {
             ManagedByFlag::DaemonsetController => Self::DaemonSetController,
             ManagedByFlag::DsApply => Self::DsApply,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_timeout_is_that_of_kubectl() {
+        let seconds = |seconds| Ok(Duration::from_secs(seconds));
+        for (text, want) in [
+            ("30s", seconds(30)),
+            ("2m", seconds(120)),
+            ("5", seconds(5)),
+            ("0", Ok(Duration::MAX)),
+            ("0s", Ok(Duration::MAX)),
+            ("-1s", Err(())),
+            ("soon", Err(())),
+        ] {
+            assert_eq!(request_timeout(text).map_err(|_| ()), want, "{text}");
         }
     }
 }

@@ -43,6 +43,12 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
             vec![format!("DaemonSets in the {place}: {}", some_of(known))]
         }
+        Error::OtherNamespace { name: _, namespace: _ } => {
+            vec!["leave out -n, or the namespace in the name".into()]
+        }
+        Error::StillInProgress { seconds: _ } => {
+            vec!["see what blocks each node: `ds-plan status`".into()]
+        }
         Error::NoSuchNode { node: _, similar } => vec![node_hint(similar.as_ref())],
         Error::NoSuchRevision(error) => revision_hints(error),
         Error::NoSuchPage { command: _, known } => {
@@ -50,6 +56,9 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         }
         Error::Page { path: _, source } if source.kind() == io::ErrorKind::NotFound => {
             vec!["the folder must exist: `mkdir -p DIR`".into()]
+        }
+        Error::LogFilter(_) => {
+            vec!["for example: `RUST_LOG=info`, `RUST_LOG=cluster=debug`".into()]
         }
         Error::CommentUnread => vec!["add `-o markdown`".into()],
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],

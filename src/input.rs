@@ -11,11 +11,12 @@ pub(super) use policies::PolicyAssignment;
 
 use self::read::{read_instead, read_source, request};
 use super::error::{Error, Place};
-use super::flags::{NarrowFlags, SourceFlags, Validate};
+use super::flags::{NarrowFlags, SourceFlags, Validate, name};
 use super::shell::Shell;
 use super::warnings;
+use cluster::Scope;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, NamespaceName, Snapshot,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, Labels, NamespaceName, Snapshot,
 };
 use manifest::{self, FieldValidation, NotObjects, Policies};
 use planner::plan::{SourceInfo, Warning};
@@ -165,15 +166,35 @@ fn field_validation(flag: Validate) -> FieldValidation {
     }
 }
 
-/// The selected DaemonSets: those that match `-n`, `-l` and the names.
-#[derive(Clone, Copy, Debug)]
+/// The selected DaemonSets: those that match the namespace, `-l` and the names.
+#[derive(Clone, Debug)]
 pub(super) struct Selection<'a> {
-    /// `-n`
+    /// The only namespace; `None` for all.
     pub(super) namespace: Option<&'a NamespaceName>,
-    /// Names and `-l`
-    pub(super) flags: &'a NarrowFlags,
+    /// The names; none for all.
+    pub(super) names: Vec<DaemonSetKey>,
+    /// `-l`
+    pub(super) selector: Option<&'a LabelSelector>,
     /// Where they are searched.
     pub(super) place: Place,
+}
+
+impl<'a> Selection<'a> {
+    /// The selection that the flags make; `namespace` is that of `-n`, `default` that of names
+    /// without one.
+    ///
+    /// # Errors
+    /// A name has another namespace than `-n`.
+    pub(super) fn of(
+        flags: &'a NarrowFlags,
+        namespace: Option<&'a NamespaceName>,
+        default: &NamespaceName,
+        place: Place,
+    ) -> Result<Self, Error> {
+        let NarrowFlags { names, selector } = flags;
+        let names = name::keys(names, namespace, default)?;
+        Ok(Self { namespace, names, selector: selector.as_ref(), place })
+    }
 }
 
 /// An object that a selection can match.
@@ -203,10 +224,18 @@ impl Selectable for &DaemonSet {
 }
 
 impl Selection<'_> {
+    /// The namespaces to read: only those that were requested, because the user may not be
+    /// permitted to read the others.
+    pub(super) fn scope(&self) -> Scope {
+        let names = self.names.iter().map(|name| name.namespace.clone());
+        let namespaces: BTreeSet<_> = names.chain(self.namespace.cloned()).collect();
+        if namespaces.is_empty() { Scope::All } else { Scope::Namespaces(namespaces) }
+    }
+
     /// Keeps the selected DaemonSets; a name that does not exist is an error.
     pub(super) fn narrow<T: Selectable>(&self, mut all: Vec<T>) -> Result<Vec<T>, Error> {
         let known: Vec<DaemonSetKey> = all.iter().map(T::key).cloned().collect();
-        let names = self.flags.names.iter();
+        let names = self.names.iter();
         let missing: Vec<_> = names.filter(|name| !known.contains(name)).cloned().collect();
         if !missing.is_empty() {
             return Err(Error::NotFound { missing, place: self.place, known });
@@ -227,10 +256,9 @@ impl Selection<'_> {
     }
 
     fn covers(&self, one: &impl Selectable) -> bool {
-        let NarrowFlags { names, selector } = self.flags;
         self.namespace.is_none_or(|namespace| one.key().namespace == *namespace)
-            && (names.is_empty() || names.contains(one.key()))
-            && selector.as_ref().is_none_or(|selector| selector.matches(one.labels()))
+            && (self.names.is_empty() || self.names.contains(one.key()))
+            && self.selector.is_none_or(|selector| selector.matches(one.labels()))
     }
 }
 
@@ -265,7 +293,15 @@ mod tests {
             (None, vec!["net/agent"], "", Ok("net/agent")),
             (None, vec![], "tier!=node", Ok("log/gpu")),
             (None, vec!["net/gpu"], "", Err("DaemonSet net/gpu not found in the manifests")),
-            (Some("log"), vec!["net/agent"], "", Err("no DaemonSet in the manifests matches")),
+            (Some("log"), vec!["gpu"], "", Ok("log/gpu")),
+            (None, vec!["agent"], "", Ok("net/agent")),
+            (None, vec!["gpu"], "", Err("DaemonSet net/gpu not found in the manifests")),
+            (
+                Some("log"),
+                vec!["net/agent"],
+                "",
+                Err("net/agent is not in the namespace of -n: log"),
+            ),
             (Some("none"), vec![], "", Err("no DaemonSet in the manifests matches")),
         ] {
             let namespace = namespace.map(NamespaceName::from);
@@ -273,9 +309,9 @@ mod tests {
                 names: names.iter().map(|name| name.parse().unwrap()).collect(),
                 selector: Some(selector.parse().unwrap()),
             };
-            let selection =
-                Selection { namespace: namespace.as_ref(), flags: &flags, place: Place::Manifests };
-            let narrowed = selection.narrow_to_some(fleet()).map(|kept| {
+            let default = NamespaceName::from("net");
+            let selection = Selection::of(&flags, namespace.as_ref(), &default, Place::Manifests);
+            let narrowed = selection.and_then(|it| it.narrow_to_some(fleet())).map(|kept| {
                 let names: Vec<_> = kept.iter().map(|one| one.0.to_string()).collect();
                 names.join(" ")
             });

@@ -91,23 +91,11 @@ pub(crate) struct Options<'a> {
 /// # Errors
 /// It cannot be laid out or written.
 pub(crate) fn print<D: Document>(
-    mut document: D,
+    document: D,
     options: &Options<'_>,
     shell: &Shell,
 ) -> Result<(), Error> {
-    let Options { format, verbose, markdown, nodes } = *options;
-    if matches!(format, Format::Text | Format::Name) {
-        warnings::print(&document.take_warnings(), shell.printer);
-    }
-    let text = match format {
-        Format::Text => document.text(&shell.text_options(verbose)),
-        Format::Json => render::json(&document)?,
-        Format::Yaml => render::yaml(&document)?,
-        Format::Markdown => document.markdown(markdown),
-        Format::Html => document.html(&HtmlOptions { nodes, verbose })?,
-        Format::Name => document.name(),
-    };
-    shell.printer.out(text).map_err(Error::Output)
+    lay_out(document, options, &shell.text_options(options.verbose), shell)
 }
 
 /// As [`print`], for a document without Markdown and HTML.
@@ -117,11 +105,33 @@ pub(crate) fn print<D: Document>(
 pub(crate) fn print_plain<D: Document>(
     document: D,
     format: Format,
-    verbose: bool,
+    text: &TextOptions,
     shell: &Shell,
 ) -> Result<(), Error> {
     let markdown = &MarkdownOptions::default();
-    print(document, &Options { format, verbose, markdown, nodes: &[] }, shell)
+    let options = Options { format, verbose: text.verbose, markdown, nodes: &[] };
+    lay_out(document, &options, text, shell)
+}
+
+fn lay_out<D: Document>(
+    mut document: D,
+    options: &Options<'_>,
+    text: &TextOptions,
+    shell: &Shell,
+) -> Result<(), Error> {
+    let Options { format, verbose, markdown, nodes } = *options;
+    if matches!(format, Format::Text | Format::Name) {
+        warnings::print(&document.take_warnings(), shell.printer);
+    }
+    let text = match format {
+        Format::Text => document.text(text),
+        Format::Json => render::json(&document)?,
+        Format::Yaml => render::yaml(&document)?,
+        Format::Markdown => document.markdown(markdown),
+        Format::Html => document.html(&HtmlOptions { nodes, verbose })?,
+        Format::Name => document.name(),
+    };
+    shell.printer.out(text).map_err(Error::Output)
 }
 
 impl Document for Plan {

@@ -21,6 +21,8 @@ pub(super) struct Printer {
     on_stderr: bool,
     /// Nothing is printed, for embedded runs in tests.
     silent: bool,
+    /// Only results and errors are printed (`--quiet`).
+    quiet: bool,
 }
 
 impl Printer {
@@ -32,6 +34,7 @@ impl Printer {
             annotations: None,
             on_stderr: false,
             silent: false,
+            quiet: false,
         }
     }
 
@@ -54,6 +57,16 @@ impl Printer {
     /// The same printer for a run whose errors a CI system annotates.
     pub(super) fn annotating(self, annotations: Option<Annotations>) -> Self {
         Self { annotations, ..self }
+    }
+
+    /// The same printer, which leaves out [notes](Self::note) if `quiet`.
+    pub(super) fn quiet(self, quiet: bool) -> Self {
+        Self { quiet, ..self }
+    }
+
+    /// Whether only results and errors are printed.
+    pub(super) fn is_quiet(self) -> bool {
+        self.quiet
     }
 
     /// The CI system that annotates errors, if any.
@@ -81,13 +94,20 @@ impl Printer {
 
     /// Standard output as a stream, for large data.
     pub(super) fn stdout(self) -> impl Write {
-        let Self { color: _, called: _, annotations: _, on_stderr: _, silent } = self;
+        let Self { color: _, called: _, annotations: _, on_stderr: _, silent, quiet: _ } = self;
         let stdout: Box<dyn Write> =
             if silent { Box::new(io::sink()) } else { Box::new(io::stdout().lock()) };
         Forgiving(BufWriter::new(stdout))
     }
 
-    /// Writes `text` to standard error: warnings, errors, hints.
+    /// Writes `text` to standard error: warnings and other remarks; nothing with `--quiet`.
+    pub(super) fn note(self, text: impl fmt::Display) {
+        if !self.quiet {
+            self.err(text);
+        }
+    }
+
+    /// Writes `text` to standard error: errors with their hints, and questions.
     pub(super) fn err(self, text: impl fmt::Display) {
         if self.silent {
             return;

@@ -35,6 +35,8 @@ pub(super) struct Shell {
     pub(super) draws: bool,
     /// Columns of the terminal of standard output; `None` if it is not a terminal.
     pub(super) width: Option<usize>,
+    /// Whether every node is listed (`--verbose`).
+    pub(super) verbose: bool,
 }
 
 impl Shell {
@@ -55,6 +57,7 @@ impl Shell {
                 && io::stderr().is_terminal()
                 && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
             width: terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into()),
+            verbose: false,
         })
     }
 
@@ -73,8 +76,9 @@ impl Shell {
 
     /// The layout of text for standard output.
     pub(super) fn text_options(&self, verbose: bool) -> TextOptions {
+        let verbose = verbose || self.verbose;
         // Styles are always rendered; the printer removes them if they are not wanted.
-        TextOptions { verbose, color: true, width: self.width }
+        TextOptions { verbose, color: true, width: self.width, ..TextOptions::default() }
     }
 
     /// `$XDG_CACHE_HOME`, else `~/.cache`; relative ones are ignored, as the XDG rules say.

@@ -5,6 +5,8 @@ use std::fmt;
 
 use super::error::{WARNING, paragraph};
 use super::printer::Printer;
+use super::shell::Shell;
+use jiff::{SignedDuration, Timestamp};
 use planner::plan::Warning;
 use planner::words;
 use source::{self, Renderer, Unrendered, Warning as Source};
@@ -93,8 +95,27 @@ fn plain(code: &str, message: String) -> Warning {
 /// Prints warnings on standard error.
 pub(super) fn print(warnings: &[Warning], printer: Printer) {
     for warning in warnings {
-        printer.err(Shown(warning));
+        printer.note(Shown(warning));
     }
+}
+
+/// Age from which a recording is old: pods and nodes have changed since.
+const OLD: SignedDuration = SignedDuration::from_hours(24);
+
+/// Warns about a recording that is old. The warning is no part of a document, which depends on its
+/// input alone.
+pub(super) fn print_age(observed_at: Timestamp, shell: &Shell) {
+    if let Some(message) = old(observed_at, shell.now) {
+        print(&[plain("oldRecording", message)], shell.printer);
+    }
+}
+
+fn old(observed_at: Timestamp, now: Timestamp) -> Option<String> {
+    let age = now.duration_since(observed_at);
+    (age >= OLD).then(|| {
+        let days = words::count(age.as_hours().unsigned_abs() / 24, "day");
+        format!("the recording is {days} old: the cluster may have changed since {observed_at}")
+    })
 }
 
 struct Shown<'a>(&'a Warning);
@@ -107,6 +128,35 @@ impl fmt::Display for Shown<'_> {
                 paragraph(f, "", ("warning", WARNING), &format!("{key}: {message}"))
             }
             Some(_) | None => paragraph(f, "", ("warning", WARNING), message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_old_after_a_day() {
+        let at = |hours: i64| Timestamp::from_second(hours * 3_600).unwrap();
+        for (hours, want) in [
+            (0, None),
+            (-5, None),
+            (23, None),
+            (
+                24,
+                Some(
+                    "the recording is 1 day old: the cluster may have changed since 1970-01-01T00:00:00Z",
+                ),
+            ),
+            (
+                71,
+                Some(
+                    "the recording is 2 days old: the cluster may have changed since 1970-01-01T00:00:00Z",
+                ),
+            ),
+        ] {
+            assert_eq!(old(at(0), at(hours)).as_deref(), want, "{hours}");
         }
     }
 }

@@ -23,10 +23,10 @@ mod session;
 mod undo;
 mod unlock;
 
-use clap::CommandFactory;
 use tokio::sync::mpsc;
 
 use super::{completions, man};
+use crate::command_line;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::GlobalFlags;
@@ -46,9 +46,11 @@ pub(crate) async fn run(
 ) -> Result<Exit, Error> {
     let command = match command {
         Command::Completions(args) => {
-            return completions::run(&args, DsApply::command(), &shell);
+            return completions::run(&args, "ds-apply", &shell);
         }
-        Command::Man(args) => return man::run(&args, DsApply::command(), &shell),
+        Command::Man(args) => {
+            return man::run(&args, command_line::definition::<DsApply>(), &shell);
+        }
         command => command,
     };
     if command.common().is_some_and(|common| common.rehearsal.rehearse) {

@@ -2,13 +2,15 @@
 
 use clap_complete::Shell as Target;
 
+use crate::command_line::completion;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::shell::Shell;
 
 /// Print a completion script for a shell
 ///
-/// For example: `source <(ds-plan completions bash)`.
+/// The script calls the program for each word, and so completes names of namespaces and DaemonSets
+/// from the cluster, or from the recording of --snapshot.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Shell
@@ -16,10 +18,8 @@ pub(crate) struct Args {
     target: Target,
 }
 
-pub(super) fn run(args: &Args, mut program: clap::Command, shell: &Shell) -> Result<Exit, Error> {
-    let mut script = Vec::new();
-    let name = program.get_name().to_owned();
-    clap_complete::generate(args.target, &mut program, name, &mut script);
+pub(super) fn run(args: &Args, program: &str, shell: &Shell) -> Result<Exit, Error> {
+    let script = completion::script(program, &args.target.to_string()).map_err(Error::Output)?;
     shell.printer.out(String::from_utf8_lossy(&script)).map_err(Error::Output)?;
     Ok(Exit::Done)
 }

@@ -8,9 +8,7 @@ use crate::atomic_write;
 use crate::comparison::{self, Compared};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::flags::{
-    CommentFlags, GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading,
-};
+use crate::flags::{CommentFlags, GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, heading};
 use crate::input::Desired;
 use crate::output::{self, Format, Options, formats};
 use crate::prune::PruneFlags;
@@ -60,21 +58,18 @@ pub(crate) struct Args {
     report: Option<PathBuf>,
 
     #[command(flatten)]
-    verbosity: VerbosityFlags,
-
-    #[command(flatten)]
     values: ValueFlags,
 }
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let is_markdown = args.output == Format::Markdown;
-    let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &[])?;
+    let markdown = args.comment.options(is_markdown, global.is_verbose(), &[])?;
     let Decided { drift, measured, nodes } = read_and_decide(args, global, shell).await?;
     let exit = if drift.is_found() { Exit::Drift } else { Exit::Done };
     if let Some(file) = &args.metrics {
         save(&measured, file, shell)?;
     }
-    let verbose = args.verbosity.verbose;
+    let verbose = global.is_verbose();
     if let Some(file) = &args.report {
         let written = atomic_write::write(
             file,

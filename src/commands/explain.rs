@@ -7,12 +7,13 @@ use crate::connection::{self, Connection};
 use crate::container_log;
 use crate::error::{Error, Place};
 use crate::exit::Exit;
+use crate::flags::name::{GivenName, NAME};
 use crate::flags::{GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, heading};
 use crate::output::{self, Format, formats};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use cluster::Scope;
-use daemonset::model::{DaemonSetKey, NodeName, Snapshot};
+use daemonset::model::{NodeName, Snapshot};
 use planner::plan::{self, Explanation, NotFound};
 
 /// Explain one DaemonSet on one node, rule by rule in the controller's order
@@ -22,9 +23,9 @@ use planner::plan::{self, Explanation, NotFound};
 /// why.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The DaemonSet
-    #[arg(value_name = "NAMESPACE/NAME")]
-    daemon_set: DaemonSetKey,
+    /// The DaemonSet: NAME or ds/NAME (in the namespace of -n), or NAMESPACE/NAME
+    #[arg(value_name = NAME)]
+    daemon_set: GivenName,
 
     /// The node
     #[arg(value_name = "NODE")]
@@ -49,7 +50,7 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let explanation = read_and_decide(args, global, shell).await?;
-    output::print_plain(explanation, args.output, false, shell)?;
+    output::print_plain(explanation, args.output, &shell.text_options(false), shell)?;
     Ok(Exit::Done)
 }
 
@@ -58,11 +59,6 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<Explanation, Error> {
-    let daemon_set = &args.daemon_set;
-    if global.namespace.as_ref().is_some_and(|namespace| *namespace != daemon_set.namespace) {
-        let known = vec![daemon_set.clone()];
-        return Err(Error::NothingSelected { known, place: Place::Cluster });
-    }
     if args.source.is_given() {
         planned(args, global, shell).await
     } else {
@@ -73,8 +69,10 @@ async fn read_and_decide(
 /// Explains the DaemonSet as it is in the cluster.
 async fn live(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Explanation, Error> {
     let Args { daemon_set, node, .. } = args;
-    let scope = Scope::Namespaces([daemon_set.namespace.clone()].into());
     let connection = connection::open(global, shell).await?;
+    let flag = global.namespace.as_ref();
+    let daemon_set = &daemon_set.key(flag, &connection.default_namespace())?;
+    let scope = Scope::Namespaces([daemon_set.namespace.clone()].into());
     let mut snapshot = connection.snapshot(&scope, shell).await?;
     connection.report_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
     let explained = plan::explain(&snapshot, daemon_set, node);
@@ -90,6 +88,8 @@ async fn planned(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exp
     let prune = PruneFlags::marking(None);
     let Compared { mut snapshot, desired, connection } =
         comparison::read(source, None, &narrow, &prune, global, shell).await?;
+    let flag = global.namespace.as_ref();
+    let daemon_set = &daemon_set.key(flag, &connection.default_namespace())?;
     connection.report_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
     let input = plan::Input {
         force_conflicts: &ownership.names(),
@@ -106,12 +106,12 @@ async fn planned(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exp
 async fn add_logs(
     explained: &mut Explanation,
     args: &Args,
-    connection: &Connection<'_>,
+    connection: &Connection,
     snapshot: &Snapshot,
 ) {
     let Connection::Live(cluster) = connection else { return };
     let names: BTreeSet<_> = explained.pods.iter().map(|pod| pod.name.clone()).collect();
-    let pods = snapshot.pods_in(&args.daemon_set.namespace).iter();
+    let pods = snapshot.pods_in(&explained.daemon_set.namespace).iter();
     for pod in pods.filter(|pod| args.logs && names.contains(&pod.name)) {
         explained.logs.push(container_log::read(cluster, pod).await);
     }

@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use crate::connection;
+use crate::connection::{self, Chosen};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::flags::{GlobalFlags, NarrowFlags, ValueFlags, heading};
+use crate::flags::{GlobalFlags, LiveFlags, ValueFlags, heading};
 use crate::output::{self, Format, formats};
 use crate::shell::Shell;
 use daemonset::model::{DaemonSetKey, RevisionNumber};
@@ -13,12 +13,12 @@ use planner::plan::{self, History, HistoryQuestion};
 
 /// Show the revisions of DaemonSets: why each was made, from which commit, and its pods
 ///
-/// The table is that of `kubectl rollout history`, with two more columns. Without -n, -l and names:
-/// all DaemonSets of all namespaces.
+/// The table is that of `kubectl rollout history`, with two more columns. Without names: the
+/// DaemonSets of the namespace (-n, or that of the context); of a recording, all.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
-    narrow: NarrowFlags,
+    live: LiveFlags,
 
     /// Show the template of one revision, as `kubectl rollout history --revision` does
     #[arg(long, value_name = "N", requires = "names")]
@@ -63,7 +63,7 @@ impl FromStr for Between {
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let history = read_and_decide(args, global, shell).await?;
-    output::print_plain(history, args.output, false, shell)?;
+    output::print_plain(history, args.output, &shell.text_options(false), shell)?;
     Ok(Exit::Done)
 }
 
@@ -72,8 +72,9 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<History, Error> {
-    let (snapshot, chosen) = connection::read_chosen(&args.narrow, global, shell).await?;
-    let wanted = |key: &DaemonSetKey| chosen.contains(key);
+    let Chosen { snapshot, keys, all_namespaces: _ } =
+        connection::read_chosen(&args.live, global, shell).await?;
+    let wanted = |key: &DaemonSetKey| keys.contains(key);
     Ok(plan::history(&snapshot, wanted, question(args), args.values.show_values)?)
 }
 

@@ -10,8 +10,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::file_digest::FileDigest;
 use crate::flags::{
-    CommentFlags, GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags,
-    VerbosityFlags, heading,
+    CommentFlags, GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, heading,
 };
 use crate::input::Desired;
 use crate::output::{self, Format, Options, formats};
@@ -52,9 +51,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     comment: CommentFlags,
-
-    #[command(flatten)]
-    verbosity: VerbosityFlags,
 
     #[command(flatten)]
     detail: DetailFlags,
@@ -107,13 +103,13 @@ struct ExitFlags {
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let Decided { plan, markdown, nodes } = read_and_decide(args, global, shell).await?;
-    let verbose = args.verbosity.verbose;
+    let verbose = global.is_verbose();
     let exit = exit(&plan, args.exit);
     if let Some(file) = &args.out {
         let text = render::json(&plan)?;
         save(&text, file)?;
         let digest = FileDigest::of(text.as_bytes());
-        shell.printer.err(format!("saved {}, {digest}\n", file.display()));
+        shell.printer.note(format!("saved {}, {digest}\n", file.display()));
     }
     if let Some(file) = &args.report {
         save(&render::plan_html(&plan, &HtmlOptions { nodes: &nodes, verbose })?, file)?;
@@ -143,7 +139,7 @@ async fn read_and_decide(
     let Desired { daemon_sets, namespaces, base, source, version: _, warnings, assignment: _ } =
         desired;
     let is_markdown = args.output == Format::Markdown;
-    let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &snapshot.nodes)?;
+    let markdown = args.comment.options(is_markdown, global.is_verbose(), &snapshot.nodes)?;
     let pruned = source.prune_namespaces.clone();
     let plan = plan::plan(plan::Input {
         snapshot: &snapshot,

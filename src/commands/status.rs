@@ -1,21 +1,26 @@
 //! `ds-plan status`: the state of DaemonSets, and the reasons that block each node.
 
-use crate::connection;
+mod watch;
+
+use std::time::Duration;
+
+use crate::connection::{self, Chosen};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::flags::{GlobalFlags, NarrowFlags, VerbosityFlags, heading};
+use crate::flags::{GlobalFlags, LiveFlags, duration, heading};
 use crate::output::{self, Format, formats};
 use crate::shell::Shell;
 use planner::plan::{self, StatusReport};
+use render::TextOptions;
 
 /// Show the state of DaemonSets, and what blocks each node
 ///
 /// The table is that of `kubectl get daemonsets`; the nodes that are not up to date follow below.
-/// Without -n, -l and names: all DaemonSets of all namespaces.
+/// Without names: the DaemonSets of the namespace (-n, or that of the context); of a recording, all.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
-    narrow: NarrowFlags,
+    live: LiveFlags,
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -23,22 +28,50 @@ pub(crate) struct Args {
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
 
-    #[command(flatten)]
-    verbosity: VerbosityFlags,
+    /// Print the row of a DaemonSet again when it changes, until interrupted
+    #[arg(short, long, help_heading = WATCH, conflicts_with_all = ["snapshot", "output"])]
+    watch: bool,
+
+    /// With --watch: end when each rollout is complete (exit code 0), or is paused or aborted (4)
+    ///
+    /// For pipelines, instead of `kubectl rollout status`, which refuses a paused DaemonSet. A
+    /// rollout is complete when each node runs the live template and its pod is available. At most
+    /// 5% of the nodes, but at least one, are not waited for if they are not Ready.
+    #[arg(long, help_heading = WATCH, requires = "watch")]
+    exit: bool,
+
+    /// With --exit: fail (1) after this time; default: never
+    #[arg(long, value_name = "TIME", help_heading = WATCH, requires = "exit")]
+    #[arg(value_parser = duration)]
+    timeout: Option<Duration>,
 }
 
+/// Heading of the flags for waiting.
+const WATCH: &str = "Waiting";
+
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
-    let status = read_and_decide(args, global, shell).await?;
-    output::print_plain(status, args.output, args.verbosity.verbose, shell)?;
+    if args.watch {
+        return watch::run(args, global, shell).await;
+    }
+    let Listed { status, options } = read_and_decide(args, global, shell).await?;
+    output::print_plain(status, args.output, &options, shell)?;
     Ok(Exit::Done)
+}
+
+/// The status, and how it is laid out as text.
+struct Listed {
+    status: StatusReport,
+    options: TextOptions,
 }
 
 async fn read_and_decide(
     args: &Args,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<StatusReport, Error> {
-    let (snapshot, chosen) =
-        connection::read_chosen_with_warnings(&args.narrow, global, shell).await?;
-    Ok(plan::status(&snapshot, |key| chosen.contains(key)))
+) -> Result<Listed, Error> {
+    let Chosen { snapshot, keys, all_namespaces } =
+        connection::read_chosen_with_warnings(&args.live, global, shell).await?;
+    let status = plan::status(&snapshot, |key| keys.contains(key));
+    let options = shell.text_options(global.is_verbose());
+    Ok(Listed { status, options: TextOptions { namespaces: all_namespaces, ..options } })
 }

@@ -68,6 +68,7 @@ impl Error {
             | Self::Base { .. }
             | Self::Save { .. }
             | Self::NotFound { .. }
+            | Self::StillInProgress { .. }
             | Self::NoSuchNode { .. }
             | Self::NoSuchRevision(_)
             | Self::Page { .. }
@@ -106,7 +107,9 @@ impl Error {
             Self::Rehearsal(error) => error.exit(),
             Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
             | Self::HolderIsLive { .. } => Exit::Locked,
-            Self::CommentUnread
+            Self::OtherNamespace { .. }
+            | Self::LogFilter(_)
+            | Self::CommentUnread
             | Self::StandardInputTwice
             | Self::PruneNarrowed
             | Self::PruneUnread(_)

@@ -12,6 +12,7 @@ mod drift;
 mod embedded;
 mod fidelity;
 mod fleet;
+mod habits;
 mod harness;
 mod history;
 mod immediate;

@@ -2,6 +2,7 @@
 //! lead to headings of files, mdBook builds the guide, and the policy's reference is generated from
 //! its schema.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -283,4 +284,55 @@ fn the_policy_reference_matches_its_schema() {
     }
     let found = fs::read_to_string(&path).unwrap();
     assert!(found == wanted, "docs/src/policy.md does not match the schema:\n{wanted}");
+}
+
+/// `[env: NAME]` of each flag, from the long help of all commands.
+fn variables() -> BTreeMap<String, BTreeSet<String>> {
+    let sandbox = Sandbox::new();
+    let mut flags: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (program, commands) in [
+        ("ds-plan", "plan diff drift explain status history show snapshot schema man"),
+        ("ds-apply", "apply roll step undo release unlock can-i man"),
+    ] {
+        for command in commands.split(' ') {
+            let line = format!("{command} --help");
+            let help =
+                if program == "ds-plan" { sandbox.ds_plan(&line) } else { sandbox.ds_apply(&line) };
+            let mut flag = String::new();
+            for line in help.stdout.lines() {
+                let words = line.trim_start();
+                // Deeper lines are prose, which can begin with another flag.
+                let is_flag = words.starts_with('-') && line.len() - words.len() < 10;
+                if let Some((_, long)) = words.split_once("--").filter(|_| is_flag) {
+                    let end = long.find(|c: char| c != '-' && !c.is_ascii_alphanumeric());
+                    flag = format!("--{}", &long[..end.unwrap_or(long.len())]);
+                }
+                if let Some(name) = words.strip_prefix("[env: ").and_then(|it| it.split(']').next())
+                {
+                    flags.entry(flag.clone()).or_default().insert(name.to_owned());
+                }
+            }
+        }
+    }
+    flags
+}
+
+#[test]
+fn the_table_of_variables_is_complete() {
+    let path = guide().join("command-line.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (written, rest) = page.split_once(GENERATED).unwrap();
+    let (_, rest) = rest.split_once("\n## Completion").unwrap();
+    let row = |(flag, names): (&String, &BTreeSet<String>)| {
+        let names: Vec<String> = names.iter().rev().map(|name| format!("`{name}`")).collect();
+        format!("| `{flag}` | {} |\n", names.join(", "))
+    };
+    let rows: String = variables().iter().map(row).collect();
+    let wanted =
+        format!("{written}{GENERATED}| Flag | Variables |\n|---|---|\n{rows}\n## Completion{rest}");
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        fs::write(&path, &wanted).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap();
+    assert!(found == wanted, "docs/src/command-line.md does not match the help:\n{wanted}");
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
 mod bad_input;
+mod command_line;
 mod declared;
 mod docs;
 mod drift;
@@ -32,6 +33,7 @@ mod status;
 mod streams;
 mod tried;
 mod usage;
+mod version;
 #[cfg(feature = "web")]
 mod web;
 mod words;

@@ -125,7 +125,7 @@ fn outputs(snapshot: &Snapshot, text: &str) -> Vec<String> {
         ..Input::of(snapshot, &desired.daemon_sets)
     });
     for verbose in [false, true] {
-        let options = TextOptions { verbose, color: verbose, width: None };
+        let options = TextOptions { verbose, color: verbose, ..TextOptions::default() };
         shown.push(render::plan_text(&plan, &options));
         shown.push(render::status_text(&plan::status(snapshot, |_| true), &options));
     }

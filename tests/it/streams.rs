@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 
 use testkit::fixture::{AGENT, sandbox};
+use testkit::sandbox::without_age;
 
 const PLAN: &str = "-f agent.yaml --snapshot cluster.json";
 const ESCAPE: char = '\u{1b}';
@@ -58,6 +59,7 @@ fn a_closed_pipe_is_not_a_failure() {
         drop(child.stdout.take());
         let mut stderr = String::new();
         child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        let stderr = without_age(&stderr);
         assert_eq!(child.wait().unwrap().code(), Some(0), "{line}: {stderr}");
         assert_eq!(stderr, expected_stderr(line), "{line}");
     }
@@ -72,7 +74,7 @@ fn output_that_cannot_be_written_is_a_failure() {
         let mut command = sandbox.ds_plan_command(line);
         let done = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
         let done = done.unwrap();
-        let stderr = String::from_utf8(done.stderr).unwrap();
+        let stderr = without_age(&String::from_utf8(done.stderr).unwrap());
         let error = stderr.strip_prefix(expected_stderr(line)).unwrap_or(&stderr);
         assert!(error.starts_with("error: cannot write to standard output\n"), "{line}: {stderr}");
         assert_eq!(done.status.code(), Some(1), "{line}");

@@ -30,6 +30,7 @@ fn help_of_each_command() {
 #[test]
 fn the_long_help_explains_n() {
     let help = Sandbox::new().ds_plan("plan --help").stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("Unlike `kubectl apply -n`"), "{help}");
 }
 
@@ -156,11 +157,11 @@ fn an_invalid_command_line_is_64() {
 }
 
 #[test]
-fn completions_contain_the_commands_and_flags() {
+fn completions_call_the_program() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let run = Sandbox::new().ds_plan(&format!("completions {shell}"));
         assert_eq!(run.code, Some(0), "{run}");
-        for word in ["explain", "detailed-exitcode", "ds-plan"] {
+        for word in ["DS_PLAN_COMPLETE", "ds-plan"] {
             assert!(run.stdout.contains(word), "{shell}: no {word}");
         }
     }

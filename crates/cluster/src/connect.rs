@@ -10,8 +10,11 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{
+    ExecInteractiveMode, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError,
+};
 use kube::{Client, Config};
 
 use super::failure::{CONNECT_TIMEOUT, Plugin};
@@ -34,6 +37,21 @@ pub struct ConnectOptions {
     pub context: Option<String>,
     /// `$PATH`: the directories of credential plugins. `None`: the system's lookup.
     pub search: Option<OsString>,
+    /// `--as` and `--as-group`; without it, those of the kubeconfig.
+    pub impersonate: Option<Impersonation>,
+    /// `--request-timeout`; without it, each kind of request has its own.
+    pub request_timeout: Option<Duration>,
+    /// Whether a credential plugin must not use the terminal (upstream: `interactiveMode: Never`).
+    pub never_ask: bool,
+}
+
+/// The user that requests are made as (upstream: user impersonation).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Impersonation {
+    /// The name of the user.
+    pub user: String,
+    /// The groups of the user; none for those that the server adds.
+    pub groups: Vec<String>,
 }
 
 /// Creates the client of a cluster. Nothing is sent yet, but a credential plugin may run and may
@@ -46,11 +64,29 @@ pub async fn connect(options: &ConnectOptions) -> Result<LiveCluster, Error> {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     let default_namespace = config.default_namespace.as_str().into();
+    tracing::info!(
+        "cluster {} at {}, namespace {}",
+        cluster.as_deref().unwrap_or("of the service account"),
+        server_of(&config),
+        config.default_namespace
+    );
+    if options.never_ask
+        && let Some(exec) = &mut config.auth_info.exec
+    {
+        exec.interactive_mode = Some(ExecInteractiveMode::Never);
+    }
     let plugin = Plugin::of(&config);
     if let Some(search) = &options.search {
         pin_plugins(&mut config, search)?;
     }
-    let requests = requests(config, plugin).await?;
+    if let Some(Impersonation { user, groups }) = &options.impersonate {
+        // All of it, as in kubectl: the kubeconfig's groups are those of another user.
+        config.auth_info.impersonate = Some(user.clone());
+        config.auth_info.impersonate_groups = (!groups.is_empty()).then(|| groups.clone());
+        config.auth_info.impersonate_uid = None;
+        config.auth_info.impersonate_user_extra = None;
+    }
+    let requests = requests(config, plugin).await?.limited_by(options.request_timeout);
     Ok(LiveCluster::new(requests, cluster, default_namespace))
 }
 
@@ -330,7 +366,7 @@ mod tests {
                 kubeconfig_env,
                 home: Some(home.path().to_owned()),
                 context: context.map(str::to_owned),
-                search: None,
+                ..ConnectOptions::default()
             };
             assert_eq!(connected(&options).await.unwrap().1, want, "{case}");
         }

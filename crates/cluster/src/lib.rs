@@ -20,6 +20,7 @@ mod list;
 mod live;
 mod lock;
 mod log;
+mod names;
 mod observer;
 mod one;
 mod record;
@@ -35,7 +36,7 @@ mod watch;
 mod write;
 mod write_error;
 
-pub use connect::{ConnectOptions, connect};
+pub use connect::{ConnectOptions, Impersonation, connect};
 pub use decode::ObjectError;
 pub use decode::{Object as SlimObject, SlimDecoder};
 pub use error::{Error, Permission};

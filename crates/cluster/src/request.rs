@@ -16,7 +16,6 @@ use kube::client::Body;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
-use super::Error;
 use super::answer;
 use super::failure::{self, Failure, Plugin, Refusal};
 use super::lock::clock::Clock;
@@ -24,6 +23,7 @@ use super::lock::fence::Fence;
 use super::retry::{self, History, Repeat};
 use super::server_clock::ServerClock;
 use super::verb::{Counter, RequestCounts, Resource, Verb};
+use super::{Error, Kind};
 
 /// A request to send.
 #[derive(Clone, Debug)]
@@ -107,6 +107,8 @@ pub(super) struct Requests {
     clock: Clock,
     counter: Counter,
     decoding: Decoding,
+    /// `--request-timeout`: replaces the timeouts of requests that have no reason for their own.
+    limit: Option<Duration>,
 }
 
 /// The place where pages are decoded.
@@ -129,7 +131,15 @@ impl Requests {
             clock: tokio_clock(),
             counter: Counter::default(),
             decoding: Decoding::Beside,
+            limit: None,
         }
+    }
+
+    /// Sets the timeout of one attempt. Writes of a lock keep theirs: they must end before the lock
+    /// runs out.
+    pub(super) fn limited_by(mut self, limit: Option<Duration>) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// Measures time by this clock instead of tokio's, which stops while the machine is suspended.
@@ -238,8 +248,17 @@ impl Requests {
     /// Sends a request once and reads the whole answer.
     pub(super) async fn attempt(&self, call: &Call) -> Result<Vec<u8>, Failure> {
         let exchange = async { answer::read(self.open(call).await?, call.verb).await };
-        let answer = tokio::time::timeout(call.limit, exchange).await;
-        answer.unwrap_or(Err(Failure::Timeout(call.limit)))
+        let limit = self.limit_of(call);
+        let answer = tokio::time::timeout(limit, exchange).await;
+        answer.unwrap_or_else(|_| {
+            tracing::info!("{call}: no answer within {} s", limit.as_secs());
+            Err(Failure::Timeout(limit))
+        })
+    }
+
+    fn limit_of(&self, call: &Call) -> Duration {
+        let own = call.resource == Resource::Of(Kind::Lease) && call.verb != Verb::List;
+        self.limit.filter(|_| !own).unwrap_or(call.limit)
     }
 
     /// Sends a request once. The caller reads the body of the 2xx answer.
@@ -248,7 +267,9 @@ impl Requests {
         self.counter.count(call.verb, call.resource);
         let sent = self.clock.now();
         let answer = self.client.send(request).await;
-        let answer = answer.map_err(|error| failure::of_request(&error, &self.plugin))?;
+        let answer = answer.map_err(|error| failure::of_request(&error, &self.plugin));
+        self.log(call, sent, &answer);
+        let answer = answer?;
         self.answered.store(true, Ordering::Relaxed);
         let date = date_of(answer.headers());
         self.note(date, sent);
@@ -257,6 +278,16 @@ impl Requests {
         }
         let (head, body) = answer.into_parts();
         Err(refused(&head, date, body).await)
+    }
+
+    /// Logs a request with its path and query, which hold no secrets; never headers or bodies.
+    fn log(&self, call: &Call, sent: Duration, answer: &Result<Response<Body>, Failure>) {
+        let took = self.clock.now().saturating_sub(sent).as_millis();
+        let (verb, uri) = (call.verb.method(), &call.uri);
+        match answer {
+            Ok(answer) => tracing::info!("{verb} {uri} {} in {took} ms", answer.status().as_u16()),
+            Err(_) => tracing::info!("{verb} {uri} without an answer in {took} ms"),
+        }
     }
 
     fn note(&self, date: Option<Timestamp>, sent: Duration) {

@@ -25,8 +25,8 @@ use daemonset::model::{DaemonSetKey, ManagedBy};
 use in_process_controller::InProcessController;
 use perform::RequestSender;
 use planner::rollout::{
-    AllowedActions, Answer, Effect, Ending, Event, ObservedCluster, Outcome, Report, State, Task,
-    Write, step,
+    AllowedActions, Answer, Cost, Delete, Effect, Ending, Event, ObservedCluster, Outcome, Report,
+    State, Task, Write, step,
 };
 use rest::rest;
 
@@ -119,8 +119,14 @@ impl Run<'_> {
                     Effect::Report(report) => on_report(&report, now),
                     Effect::WakeAt(at) => wake = Some(at),
                     Effect::Finish(ending) => return (*ending, state.allowed_actions(), now),
-                    Effect::Write(write) => self.write(&mut sender, *write, now),
-                    Effect::Delete(delete) => sender.delete(delete),
+                    Effect::Write(write) => {
+                        tracing::info!("{}: {}", self.key, write.purpose);
+                        self.write(&mut sender, *write, now);
+                    }
+                    Effect::Delete(delete) => {
+                        log(self.key, &delete);
+                        sender.delete(delete);
+                    }
                     Effect::Remember { digest } => {
                         sender.note(move |known| perform::remembered(known, &digest));
                     }
@@ -212,6 +218,17 @@ impl Run<'_> {
             Some(answer) = answers.join_next() => answered(answer),
             () = tokio::time::sleep_until(rested) => Event::Observed,
         }
+    }
+}
+
+/// Logs the decision to delete a pod, with the budget that allows it.
+fn log(key: &DaemonSetKey, delete: &Delete) {
+    let Delete { pod, uid: _, node, reason, cost } = delete;
+    match cost {
+        Cost::Nothing => tracing::info!("{key}: delete {pod} on {node} ({reason}): costs nothing"),
+        Cost::One { unavailable, allowed } => tracing::info!(
+            "{key}: delete {pod} on {node} ({reason}): {unavailable} of {allowed} unavailable"
+        ),
     }
 }
 

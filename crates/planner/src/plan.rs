@@ -10,6 +10,7 @@
 mod applied;
 mod changes;
 mod coded;
+mod completion;
 mod daemon_set;
 mod daemon_set_view;
 mod diff;
@@ -49,6 +50,7 @@ use serde_json::Value;
 
 pub use applied::{after_apply, sent};
 pub use coded::Coded;
+pub use completion::Completion;
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
 pub use document::{

@@ -127,7 +127,7 @@ proptest! {
         verbose: bool,
         width in prop::option::of(40..100_usize),
     ) {
-        let options = TextOptions { verbose, width, color: false };
+        let options = TextOptions { verbose, width, ..TextOptions::default() };
         for hostile_text in &*PLANS {
             let plan = hostile_text.sown(&seeds);
             harmless(&plan_text(&plan, &options))?;
@@ -171,7 +171,7 @@ proptest! {
         verbose: bool,
         width in prop::option::of(40..100_usize),
     ) {
-        let options = TextOptions { verbose, width, color: false };
+        let options = TextOptions { verbose, width, ..TextOptions::default() };
         let (history, diff, drift) = (HISTORY.sown(&seeds), DIFF.sown(&seeds), DRIFT.sown(&seeds));
         one_comment(&drift_markdown(&drift, &markdown(verbose)))?;
         one_page(&drift_html(&drift, &html(verbose)).unwrap())?;

@@ -33,6 +33,6 @@ pub use markdown::{
 pub use metrics::metrics;
 pub use schema::{Document, schema};
 pub use text::{
-    TextOptions, diff_text, drift_name, drift_text, explain_text, history_text, plan_name,
-    plan_text, status_name, status_text,
+    StatusRows, TextOptions, diff_text, drift_name, drift_text, explain_text, history_text,
+    plan_name, plan_text, status_name, status_text,
 };

@@ -23,4 +23,4 @@ pub use explain::explain_text;
 pub use history::history_text;
 pub use page::TextOptions;
 pub use plan::{plan_name, plan_text};
-pub use status::{status_name, status_text};
+pub use status::{StatusRows, status_name, status_text};

@@ -20,6 +20,9 @@ use executor::permissions::Errand;
 use planner::plan::{Binding, DaemonSetPlan, Guard, Plan, Warning};
 use source::FilesVersion;
 
+/// The remark below the plan of `--dry-run`.
+pub(super) const DRY_RUN: &str = "dry run: nothing was changed\n";
+
 /// A plan that is to be applied.
 pub(super) struct Asking<'a> {
     /// The flags of the command.
@@ -57,6 +60,10 @@ impl Asking<'_> {
                 return Err(error);
             }
             report(&error, session.shell.printer);
+        }
+        if self.args.dry_run {
+            session.shell.printer.note(DRY_RUN);
+            return Ok(Approved { any: false, refused });
         }
         let open = now.daemon_sets.iter().filter(|one| !refused.contains(&one.key()));
         if !open.clone().any(DaemonSetPlan::has_changes) {
@@ -127,7 +134,7 @@ pub(super) fn show(
     let allowed = plan.guards.iter().filter(|guard| args.allow.passes(guard.code));
     warnings::print(&plan.warnings, shell.printer);
     warnings::print(&allowed.map(as_warning).collect::<Vec<_>>(), shell.printer);
-    if args.output == Format::Json {
+    if args.output == Format::Json || (shell.printer.is_quiet() && args.yes) {
         // JSON output has only events; for the plan there is `ds-plan -o json`.
         return Ok(());
     }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::session::Session;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::flags::{GlobalFlags, ManagedByFlag, heading};
+use crate::flags::name::{GivenName, NAME};
+use crate::flags::{ManagedByFlag, heading};
 use crate::output::{Format, formats};
 use cluster::{Permission, Verdict};
 use daemonset::model::{DaemonSetKey, ManagedBy, NamespaceName};
@@ -19,9 +20,9 @@ use executor::permissions::{self, Errand, Finding, Need, Weight, Work};
 /// optional ones do not count.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// DaemonSets; default: all of the namespace (-n)
-    #[arg(value_name = "NAMESPACE/NAME")]
-    names: Vec<DaemonSetKey>,
+    /// DaemonSets: NAME, ds/NAME or NAMESPACE/NAME; default: all of the namespace (-n)
+    #[arg(value_name = NAME)]
+    pub(super) names: Vec<GivenName>,
 
     /// Controller that creates pods and revisions
     #[arg(long, value_name = "CONTROLLER", default_value = "daemonset-controller")]
@@ -40,14 +41,13 @@ pub(crate) struct Args {
 
 pub(super) async fn run(
     args: &Args,
-    global: &GlobalFlags,
+    keys: &[DaemonSetKey],
+    namespace: &NamespaceName,
     session: &mut Session,
 ) -> Result<Exit, Error> {
     let findings = session
         .unless_interrupted(async |_, cluster| {
-            let namespace = global.namespace.as_ref();
-            let namespace = namespace.unwrap_or_else(|| cluster.live().default_namespace());
-            let needs = permissions::needs(&errands(args, namespace));
+            let needs = permissions::needs(&errands(args, keys, namespace));
             Ok(permissions::ask(cluster, needs).await)
         })
         .await?;
@@ -61,13 +61,13 @@ pub(super) async fn run(
     Ok(if all { Exit::Done } else { Exit::Failed })
 }
 
-/// Everything that a run can do.
-fn errands(args: &Args, namespace: &NamespaceName) -> Vec<Errand> {
+/// Everything that a run can do to these DaemonSets, or to all of the namespace if there are none.
+fn errands(args: &Args, keys: &[DaemonSetKey], namespace: &NamespaceName) -> Vec<Errand> {
     let managed_by: ManagedBy = args.managed_by.into();
     let mut works = vec![Work::Change { creates: true }];
     works.extend(args.prune.then_some(Work::Remove));
     let of = |work| {
-        let named = args.names.iter().map(move |key| Errand::with(key, managed_by, work));
+        let named = keys.iter().map(move |key| Errand::with(key, managed_by, work));
         let named: Vec<Errand> = named.collect();
         let namespace = namespace.clone();
         if named.is_empty() {

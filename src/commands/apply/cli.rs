@@ -8,14 +8,14 @@ use super::flags::CommonFlags;
 use super::{can_i, command, release, roll, undo, unlock};
 use crate::commands::{completions, man};
 use crate::flags::GlobalFlags;
+use crate::flags::name::GivenName;
 use crate::output::Format;
-use daemonset::model::DaemonSetKey;
 
 /// Apply DaemonSet changes from git, node by node, within the budget
 ///
 /// Without a command, `ds-apply` means `ds-apply apply`. Run it again to resume.
 #[derive(Parser, Debug)]
-#[command(name = "ds-apply", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "ds-apply", version = crate::VERSION, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct DsApply {
     #[command(flatten)]
     apply: command::Args,
@@ -84,18 +84,16 @@ impl Command {
         self
     }
 
-    /// The DaemonSets named on the command line; `None` when they come from a source.
-    pub(super) fn names(&self) -> Option<&[DaemonSetKey]> {
+    /// The live DaemonSets that are named; `None` when DaemonSets come from a source.
+    pub(super) fn names(&self) -> Option<&[GivenName]> {
         match self {
             Self::Roll(args) => Some(&args.named.names),
             Self::Step(args) => Some(slice::from_ref(&args.name)),
             Self::Undo(args) => Some(&args.named.names),
             Self::Release(args) => Some(&args.named.names),
-            Self::Apply(_)
-            | Self::Unlock(_)
-            | Self::CanI(_)
-            | Self::Completions(_)
-            | Self::Man(_) => None,
+            Self::Unlock(args) => Some(&args.names),
+            Self::CanI(args) => Some(&args.names),
+            Self::Apply(_) | Self::Completions(_) | Self::Man(_) => None,
         }
     }
 }

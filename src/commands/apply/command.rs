@@ -12,12 +12,15 @@ use super::saved::{SavedFlags, SavedPlan};
 use super::session::Session;
 use crate::error::{Error, Place, SavedPlanError};
 use crate::exit::Exit;
+use crate::flags::name::{GivenName, NAME};
 use crate::flags::{GlobalFlags, NarrowFlags, SourceFlags, heading};
 use crate::input::{self, Desired, Reading, Selection};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use cluster::{Scope, WritableCluster};
-use daemonset::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Snapshot};
+use daemonset::model::{
+    DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, NamespaceName, Snapshot,
+};
 use planner::plan::{DaemonSetPlan, Difference, Plan, Prune, Stale};
 use source::{FilesVersion, ReferenceName};
 
@@ -27,9 +30,9 @@ use source::{FilesVersion, ReferenceName};
 /// it again to resume a run that was stopped or killed.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Only these DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = name)]
-    names: Vec<DaemonSetKey>,
+    /// Only these DaemonSets: NAME or ds/NAME (in the namespace of -n), or NAMESPACE/NAME
+    #[arg(value_name = NAME, value_parser = parse_name)]
+    names: Vec<GivenName>,
 
     #[command(flatten)]
     saved: SavedFlags,
@@ -84,7 +87,7 @@ impl Args {
 }
 
 /// Parses the name of a DaemonSet; the error mentions `--plan`, in case a file was meant.
-fn name(text: &str) -> Result<DaemonSetKey, String> {
+fn parse_name(text: &str) -> Result<GivenName, String> {
     text.parse().map_err(|error| format!("{error}; to apply a saved plan, use `--plan FILE`"))
 }
 
@@ -105,6 +108,9 @@ pub(super) async fn run(
     let errands = permitted::errands(&now);
     let Approved { any, refused } =
         asking.approve(&now, &errands, saved.is_some(), session).await?;
+    if args.common.dry_run {
+        return Ok(if refused.is_empty() { Exit::Done } else { Exit::Refused });
+    }
     if !any {
         // Without a controller in the cluster, pods may have to be reconciled without changes.
         let mut kept = in_order(&desired);
@@ -178,14 +184,15 @@ async fn prepare(
         return Err(SavedPlanError::NothingSigned.into());
     }
     let prune = args.prune(saved.as_ref());
-    let names = saved.as_ref().map_or_else(|| args.names.clone(), SavedPlan::names);
-    let narrow = NarrowFlags { names, selector: args.selector.clone() };
+    let narrow = NarrowFlags { names: args.names.clone(), selector: args.selector.clone() };
     prune.refuse_narrowed(&narrow, global.namespace.as_ref())?;
     let source = args.source(saved.as_ref())?;
-    let selection =
-        Selection { namespace: global.namespace.as_ref(), flags: &narrow, place: Place::Manifests };
-    let default_namespace =
-        global.namespace.clone().unwrap_or_else(|| cluster.live().default_namespace().clone());
+    let namespace = global.namespace.as_ref();
+    let default_namespace = default_namespace(global, cluster);
+    let mut selection = Selection::of(&narrow, namespace, &default_namespace, Place::Manifests)?;
+    if let Some(saved) = &saved {
+        selection.names = saved.names();
+    }
     let every_file = prune.every_file();
     let reading = Reading { flags: &source, base: None, every_file, default_namespace };
     let read = input::desired(reading, &selection, shell);
@@ -217,13 +224,19 @@ async fn prepare(
     Ok(Prepared { desired: daemon_sets, now, saved, version, prune })
 }
 
+/// The namespace of names and manifests that have none: of `-n`, or of the kubeconfig's context.
+pub(super) fn default_namespace(global: &GlobalFlags, cluster: &WritableCluster) -> NamespaceName {
+    global.namespace.clone().unwrap_or_else(|| cluster.live().default_namespace().clone())
+}
+
 /// Replaces the error of an unknown DaemonSet if a file has that name: a saved plan may be meant.
 fn files_named(error: Error, shell: &Shell) -> Error {
     match error {
         Error::NotFound { missing, place, known } => {
-            let is_file = |key: &&DaemonSetKey| shell.current_dir.join(key.to_string()).is_file();
-            match missing.iter().find(is_file) {
-                Some(file) => SavedPlanError::FileAsName(file.to_string()).into(),
+            // As `folder/file`, or as a name without a namespace.
+            let forms = missing.iter().flat_map(|key| [key.to_string(), key.name.to_string()]);
+            match forms.into_iter().find(|form| shell.current_dir.join(form).is_file()) {
+                Some(file) => SavedPlanError::FileAsName(file).into(),
                 None => Error::NotFound { missing, place, known },
             }
         }

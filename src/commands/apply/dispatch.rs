@@ -1,11 +1,12 @@
 //! Runs one command of `ds-apply` on the cluster of a session.
 
 use super::cli::Command;
+use super::command::default_namespace;
 use super::session::Session;
 use super::{can_i, command, release, roll, undo, unlock};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::flags::GlobalFlags;
+use crate::flags::{GlobalFlags, name};
 
 /// Runs one command on the session's cluster.
 pub(super) async fn in_session(
@@ -14,14 +15,17 @@ pub(super) async fn in_session(
     session: &mut Session,
 ) -> Result<Exit, Error> {
     session.logs = command.common().is_some_and(|common| common.logs);
+    let names = command.names().unwrap_or_default();
+    let default = default_namespace(global, &session.cluster);
+    let keys = &name::keys(names, global.namespace.as_ref(), &default)?;
     match command {
         Command::Apply(args) => command::run(&args, global, session).await,
-        Command::Roll(args) => roll::run(&args, session).await,
-        Command::Step(args) => roll::step(&args, session).await,
-        Command::Undo(args) => undo::run(&args, session).await,
-        Command::Release(args) => release::run(&args, session).await,
-        Command::Unlock(args) => unlock::run(&args, session).await,
-        Command::CanI(args) => can_i::run(&args, global, session).await,
+        Command::Roll(args) => roll::run(&args, keys, session).await,
+        Command::Step(args) => roll::step(&args, keys, session).await,
+        Command::Undo(args) => undo::run(&args, keys, session).await,
+        Command::Release(args) => release::run(&args, keys, session).await,
+        Command::Unlock(args) => unlock::run(&args, keys, session).await,
+        Command::CanI(args) => can_i::run(&args, keys, &default, session).await,
         Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }
 }

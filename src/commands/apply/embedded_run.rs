@@ -53,6 +53,7 @@ pub async fn ds_apply_at(
         terminal: false,
         draws: false,
         width: None,
+        verbose: false,
     };
     let name = || user.to_owned();
     let holder = Holder { host: name(), pid: 0, user: name(), run: None, id: name() };

@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::flags::{OwnershipFlags, heading};
+use crate::flags::name::{GivenName, NAME};
+use crate::flags::{OwnershipFlags, duration, heading};
 use crate::output::{Format, formats};
 use cluster::{Clock, LockOptions};
 use daemonset::model::{
-    DaemonSetKey, Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, Ramp,
-    RolloutPolicy,
+    Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, Ramp, RolloutPolicy,
 };
 use planner::plan::GuardCode;
 
@@ -25,10 +25,18 @@ const REHEARSAL: &str = "Rehearsal";
 
 /// The flags of every command that changes the cluster.
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub(super) struct CommonFlags {
     /// Apply without asking
     #[arg(short, long)]
     pub(super) yes: bool,
+
+    /// Print the plan and end; nothing is asked and nothing is written
+    ///
+    /// Exits with 6 if a guard blocks the plan. Other than kubectl's flag, it takes no value: the
+    /// plan is made from what the server has, and no request that writes is sent to it.
+    #[arg(long, conflicts_with = "rehearse")]
+    pub(super) dry_run: bool,
 
     /// Continue with the next DaemonSet when one is paused
     #[arg(long)]
@@ -61,9 +69,9 @@ pub(super) struct CommonFlags {
 /// The flags of a command that works on live DaemonSets and reads no source.
 #[derive(Args, Clone, Debug)]
 pub(super) struct NamedFlags {
-    /// DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME", required = true)]
-    pub(super) names: Vec<DaemonSetKey>,
+    /// DaemonSets: NAME or ds/NAME (in the namespace of -n), or NAMESPACE/NAME
+    #[arg(value_name = NAME, required = true)]
+    pub(super) names: Vec<GivenName>,
 
     #[command(flatten)]
     pub(super) common: CommonFlags,
@@ -101,11 +109,11 @@ pub(super) struct PaceFlags {
     /// Seconds that a new pod must be Ready without a restart to count as available; makes the
     /// DaemonSet's own minReadySeconds stricter, never looser. Default: 10 on the first node, and
     /// where a container has no readiness probe; else 0
-    #[arg(long, value_name = "SECONDS", help_heading = PACE, env = "DS_APPLY_MIN_READY_SECONDS")]
+    #[arg(long, value_name = "SECONDS", help_heading = PACE)]
     pub(super) min_ready_seconds: Option<u32>,
 
     /// Growth of the number of nodes updated at once, up to the budget; default: double
-    #[arg(long, value_name = "RAMP", help_heading = PACE, env = "DS_APPLY_RAMP")]
+    #[arg(long, value_name = "RAMP", help_heading = PACE)]
     pub(super) ramp: Option<RampFlag>,
 
     /// Time that a node's new pod may take to become available; default: 10m
@@ -117,17 +125,17 @@ pub(super) struct PaceFlags {
     pub(super) on_failure: Option<OnFailureFlag>,
 
     /// Stop the whole run safely after this time, and exit with 4; default: never
-    #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = span)]
+    #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = duration)]
     pub(super) timeout: Option<Duration>,
 
     /// Time to wait for another run's lock
-    #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = span)]
+    #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = duration)]
     #[arg(default_value = "30s")]
     pub(super) lock_timeout: Duration,
 
     /// Lease duration of the lock; for tests, which kill runs and cannot wait for each lock to
     /// expire
-    #[arg(long, value_name = "TIME", hide = true, value_parser = span)]
+    #[arg(long, value_name = "TIME", hide = true, value_parser = duration)]
     lease: Option<Duration>,
 }
 
@@ -286,12 +294,6 @@ fn int_or_percent(text: &str) -> Result<IntOrPercent, String> {
 
 fn deadline(text: &str) -> Result<Deadline, String> {
     Deadline::try_from(text.to_owned())
-}
-
-fn span(text: &str) -> Result<Duration, String> {
-    let error = || format!("`{text}` is not a duration such as 90s, 10m or 1h30m");
-    let span: SignedDuration = text.parse().map_err(|_| error())?;
-    Duration::try_from(span).map_err(|_| error())
 }
 
 #[cfg(test)]

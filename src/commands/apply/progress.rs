@@ -43,7 +43,8 @@ pub(super) struct ProgressReporter<'a> {
 
 impl<'a> ProgressReporter<'a> {
     pub(super) fn new(key: &'a DaemonSetKey, format: Format, shell: &Shell) -> Self {
-        let bar = (shell.draws && format == Format::Text).then(|| Bar::new(key));
+        let bar = (shell.draws && format == Format::Text && !shell.printer.is_quiet())
+            .then(|| Bar::new(key));
         let printer = shell.printer;
         Self { key, format, printer, bar, last_line: None, last_words: String::new() }
     }
@@ -55,6 +56,9 @@ impl<'a> ProgressReporter<'a> {
 
     /// Reports one event.
     pub(super) fn report(&mut self, report: &Report, now: Timestamp) {
+        if self.is_quiet() {
+            return;
+        }
         if self.bar.as_mut().is_some_and(|bar| bar.takes(report, now)) {
             return;
         }
@@ -98,8 +102,14 @@ impl<'a> ProgressReporter<'a> {
     fn event_with(&self, now: Timestamp, event: &str, words: &str, data: Value) {
         match self.format {
             Format::Json => self.json(now, event, words, data),
+            _text if self.is_quiet() => {}
             _text => self.line(now, words),
         }
+    }
+
+    /// Whether only the end is printed. Programs read all events.
+    fn is_quiet(&self) -> bool {
+        self.printer.is_quiet() && self.format != Format::Json
     }
 
     /// Reports the outcome, and the nodes that are not up to date.

@@ -19,10 +19,10 @@ use super::session::Session;
 use crate::connection;
 use crate::error::{Error, RehearsalError};
 use crate::exit::Exit;
-use crate::flags::GlobalFlags;
+use crate::flags::{GlobalFlags, name};
 use crate::shell::Shell;
 use cluster::{Holder, Scope};
-use daemonset::model::{Faults, Snapshot};
+use daemonset::model::{Faults, NamespaceName, Snapshot};
 use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use executor::Interrupt;
 
@@ -36,8 +36,9 @@ pub(super) async fn run(
         return Err(RehearsalError::ReleaseRehearsed.into());
     }
     let flags = command.common().map(|common| common.rehearsal.clone()).unwrap_or_default();
-    let scope = scope(&command, &global);
-    let snapshot = connection::open(&global, &shell).await?.snapshot(&scope, &shell).await?;
+    let connection = connection::open(&global, &shell).await?;
+    let scope = scope(&command, &global, &connection.default_namespace())?;
+    let snapshot = connection.snapshot(&scope, &shell).await?;
     let faults = flags.fault.as_deref().map(read_faults).transpose()?;
     let rehearsal = Rehearsal {
         timings: Timings::seen_in(&snapshot),
@@ -56,14 +57,15 @@ pub(super) async fn run(
 }
 
 /// The namespaces to read. No other request is sent, so any user who may plan may rehearse.
-fn scope(command: &Command, global: &GlobalFlags) -> Scope {
-    match (command.names(), &global.namespace) {
-        (Some(names), _) => {
-            Scope::Namespaces(names.iter().map(|key| key.namespace.clone()).collect())
+fn scope(command: &Command, global: &GlobalFlags, default: &NamespaceName) -> Result<Scope, Error> {
+    Ok(match (command.names(), &global.namespace) {
+        (Some(names), flag) => {
+            let keys = name::keys(names, flag.as_ref(), default)?;
+            Scope::Namespaces(keys.into_iter().map(|key| key.namespace).collect())
         }
         (None, Some(one)) => Scope::Namespaces([one.clone()].into()),
         (None, None) => Scope::All,
-    }
+    })
 }
 
 /// The rehearsed run, on virtual time.
@@ -107,8 +109,8 @@ impl OnIt {
         if let Some(file) = self.save {
             world.cluster().record(&Scope::All, None, world.clock().now()).await?.save(&file)?;
         }
-        printer.err(chart);
-        printer.err(summary(nodes, world.clock().start(), took));
+        printer.note(chart);
+        printer.note(summary(nodes, world.clock().start(), took));
         done
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::approve::{ask, show};
+use super::approve::{DRY_RUN, ask, show};
 use super::flags::{CommonFlags, NamedFlags};
 use super::in_sequence::{self, InSequence};
 use super::permitted;
@@ -36,10 +36,16 @@ pub(crate) struct Args {
     pub(super) named: NamedFlags,
 }
 
-pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let NamedFlags { names, common } = &args.named;
-    permitted::check_named(names, Work::Release, session).await?;
-    let each = names.iter().map(|key| One { key, args: common }).collect();
+pub(super) async fn run(
+    args: &Args,
+    keys: &[DaemonSetKey],
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let NamedFlags { names: _, common } = &args.named;
+    if !common.dry_run {
+        permitted::check_named(keys, Work::Release, session).await?;
+    }
+    let each = keys.iter().map(|key| One { key, args: common }).collect();
     in_sequence::take(each, common.keep_going, session).await
 }
 
@@ -72,6 +78,10 @@ async fn release(
     let plan =
         planned(&snapshot, ApprovalRequest::only(&desired, SourceInfo::default()), args, now);
     show(&plan, Some(heading(live.managed_by)), args, &session.shell)?;
+    if args.dry_run {
+        session.shell.printer.note(DRY_RUN);
+        return Ok(Exit::Done);
+    }
     let errand = Errand::with(key, live.managed_by, Work::Release);
     permitted::check(&[errand], vec![key.clone()], session).await?;
     if !args.yes {

@@ -12,6 +12,7 @@ use super::session::{Session, find, unlock};
 use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::flags::name::{GivenName, NAME};
 use daemonset::controller::Owner;
 use daemonset::model::{DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot};
 use executor::permissions::{Errand, Work};
@@ -32,9 +33,9 @@ pub(crate) struct Args {
 /// Replace some outdated pods of a DaemonSet that declares OnDelete, and stop
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct StepArgs {
-    /// DaemonSet
-    #[arg(value_name = "NAMESPACE/NAME")]
-    pub(super) name: DaemonSetKey,
+    /// DaemonSet: NAME or ds/NAME (in the namespace of -n), or NAMESPACE/NAME
+    #[arg(value_name = NAME)]
+    pub(super) name: GivenName,
 
     #[command(flatten)]
     extent: ExtentFlags,
@@ -56,16 +57,27 @@ struct ExtentFlags {
     nodes: Vec<NodeName>,
 }
 
-pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let NamedFlags { names, common: args } = &args.named;
-    permitted::check_named(names, Work::Roll, session).await?;
-    let each = names.iter().map(|key| One { key, args, extent: None }).collect();
+pub(super) async fn run(
+    args: &Args,
+    keys: &[DaemonSetKey],
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let NamedFlags { names: _, common: args } = &args.named;
+    if !args.dry_run {
+        permitted::check_named(keys, Work::Roll, session).await?;
+    }
+    let each = keys.iter().map(|key| One { key, args, extent: None }).collect();
     in_sequence::take(each, args.keep_going, session).await
 }
 
-pub(super) async fn step(args: &StepArgs, session: &mut Session) -> Result<Exit, Error> {
-    let StepArgs { name, extent, common } = args;
-    One { key: name, args: common, extent: Some(extent) }.run(session).await
+pub(super) async fn step(
+    args: &StepArgs,
+    keys: &[DaemonSetKey],
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let StepArgs { name: _, extent, common } = args;
+    let each = keys.iter().map(|key| One { key, args: common, extent: Some(extent) }).collect();
+    in_sequence::take(each, common.keep_going, session).await
 }
 
 /// The roll of one DaemonSet.

@@ -5,7 +5,6 @@
 //! (`plan::stale`).
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 
 use clap::ValueHint;
@@ -13,6 +12,7 @@ use clap::ValueHint;
 use crate::error::{Error, SavedPlanError};
 use crate::file_digest::FileDigest;
 use crate::flags::SourceFlags;
+use crate::saved_plan::PlanFile;
 use crate::shell::Shell;
 use crate::signature::SignatureFlags;
 use daemonset::model::{DaemonSetKey, is_commit_id};
@@ -51,21 +51,13 @@ impl SavedFlags {
         shell: &Shell,
     ) -> Result<Option<SavedPlan>, Error> {
         let Some(file) = &self.plan else { return Ok(None) };
-        let signed = signature.checked(file, shell)?;
-        let place = signed
-            .as_ref()
-            .map_or_else(|| shell.current_dir.join(file), |copy| copy.path().to_owned());
-        // The file is read only once, so that the checked content is the one that is applied.
-        let text = fs::read(place)
-            .map_err(|source| SavedPlanError::Open { file: file.clone(), source })?;
-        let found = FileDigest::of(&text);
+        let read = PlanFile::read(file, signature, shell)?;
+        let found = read.digest();
         if let Some(approved) = self.sha256.as_ref().filter(|approved| **approved != found) {
             let (file, approved) = (file.clone(), approved.clone());
             return Err(SavedPlanError::OtherDigest { file, approved, found }.into());
         }
-        let plan: Plan = serde_json::from_slice(&text)
-            .map_err(|source| SavedPlanError::NotAPlan { file: file.clone(), source })?;
-        let saved = SavedPlan { file: file.clone(), plan };
+        let saved = SavedPlan { file: file.clone(), plan: read.plan()? };
         saved.check_commit()?;
         Ok(Some(saved))
     }

@@ -42,11 +42,16 @@ impl Args {
     }
 }
 
-pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let NamedFlags { names, common } = &args.named;
-    permitted::check_named(names, Work::Change { creates: false }, session).await?;
-    let each = names.iter().map(|key| One { key, args }).collect();
-    in_sequence::take(each, common.keep_going, session).await
+pub(super) async fn run(
+    args: &Args,
+    keys: &[DaemonSetKey],
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    if !args.named.common.dry_run {
+        permitted::check_named(keys, Work::Change { creates: false }, session).await?;
+    }
+    let each = keys.iter().map(|key| One { key, args }).collect();
+    in_sequence::take(each, args.named.common.keep_going, session).await
 }
 
 /// The undo of one DaemonSet.

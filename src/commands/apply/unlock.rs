@@ -5,6 +5,7 @@ use super::approve::ask;
 use super::session::Session;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::flags::name::{GivenName, NAME};
 use cluster::LeaseRecord;
 use daemonset::model::DaemonSetKey;
 use planner::plan::LockStatus;
@@ -17,9 +18,9 @@ use render::neutral;
 /// `--force` is given: then that run stops within some seconds, with exit code 7.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME", required = true)]
-    names: Vec<DaemonSetKey>,
+    /// DaemonSets: NAME or ds/NAME (in the namespace of -n), or NAMESPACE/NAME
+    #[arg(value_name = NAME, required = true)]
+    pub(super) names: Vec<GivenName>,
 
     /// Remove the lock without asking
     #[arg(short, long)]
@@ -37,10 +38,14 @@ struct Held<'a> {
     status: LockStatus,
 }
 
-pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let Args { names, yes, force } = args;
+pub(super) async fn run(
+    args: &Args,
+    keys: &[DaemonSetKey],
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let Args { names: _, yes, force } = args;
     let mut held = Vec::new();
-    for key in names {
+    for key in keys {
         let found = look(key, session).await?;
         let words = match &found {
             Some(Held { status, .. }) => format!("{key} is {status}"),

@@ -4,6 +4,7 @@
 //! Claiming is in `claims`, the data of revisions in `revision_data`.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use serde_json::{Value, json};
 
@@ -56,7 +57,7 @@ pub enum Current<'a> {
 }
 
 /// A revision to create.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct NewRevision {
     /// `<DaemonSet>-<hash>`.
     pub name: RevisionName,
@@ -70,6 +71,16 @@ pub struct NewRevision {
     pub annotations: Labels,
     /// `data`.
     pub data: Value,
+}
+
+/// Without annotations and `data`: the template may hold secrets, and this text is logged.
+impl fmt::Debug for NewRevision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, hash, number, labels: _, annotations: _, data: _ } = self;
+        let mut shown = f.debug_struct("NewRevision");
+        shown.field("name", name).field("hash", hash).field("number", number);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl NewRevision {

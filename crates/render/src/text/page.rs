@@ -18,6 +18,9 @@ pub struct TextOptions {
     pub color: bool,
     /// The width, in columns, at which lines of prose are broken; `None` for no limit.
     pub width: Option<usize>,
+    /// Whether a table of DaemonSets shows their namespaces, as `kubectl get -A` does; if there are
+    /// several, it always does.
+    pub namespaces: bool,
 }
 
 /// Additions.

@@ -15,7 +15,7 @@ const NARROWEST: usize = 6;
 const INDENT: usize = 4;
 
 /// The status as text: the table of `kubectl get daemonsets` (with a column for the namespace if
-/// there is more than one), then differing counters and the nodes that need attention.
+/// that is wanted, or there is more than one), then differing counters and the nodes that need attention.
 pub fn status_text(status: &StatusReport, options: &TextOptions) -> String {
     let StatusReport { api_version: _, kind: _, cluster, daemon_sets, warnings } = status;
     let zones = &cluster.zones;
@@ -23,7 +23,7 @@ pub fn status_text(status: &StatusReport, options: &TextOptions) -> String {
     if daemon_sets.is_empty() {
         page.push(Line::at(0).plain("No DaemonSets found."));
     } else {
-        table(&mut page, daemon_sets);
+        table(&mut page, daemon_sets, options.namespaces);
     }
     for status in daemon_sets {
         details(&mut page, status, zones, *options);
@@ -42,25 +42,66 @@ fn key(status: &DaemonSetStatusReport) -> String {
     format!("{}/{}", status.namespace, status.name)
 }
 
-fn table(page: &mut Page, daemon_sets: &[DaemonSetStatusReport]) {
+fn table(page: &mut Page, daemon_sets: &[DaemonSetStatusReport], namespaces: bool) {
     let first = daemon_sets.first().map(|status| &status.namespace);
-    let namespaces = daemon_sets.iter().any(|status| Some(&status.namespace) != first);
-    let header = [
-        "NAMESPACE",
-        "NAME",
-        "DESIRED",
-        "CURRENT",
-        "READY",
-        "UP-TO-DATE",
-        "AVAILABLE",
-        "NODE SELECTOR",
-        "AGE",
-    ];
-    let mut rows = vec![header.map(str::to_owned)];
+    let namespaces =
+        namespaces || daemon_sets.iter().any(|status| Some(&status.namespace) != first);
+    let mut rows = vec![HEADER.map(str::to_owned)];
     rows.extend(daemon_sets.iter().map(cells));
     let skipped = usize::from(!namespaces);
     let rows: Vec<&[String]> = rows.iter().map(|row| &row[skipped..]).collect();
     page.table(&rows, PADDING, NARROWEST);
+}
+
+/// The columns of `kubectl get daemonsets -A`.
+const HEADER: [&str; 9] = [
+    "NAMESPACE",
+    "NAME",
+    "DESIRED",
+    "CURRENT",
+    "READY",
+    "UP-TO-DATE",
+    "AVAILABLE",
+    "NODE SELECTOR",
+    "AGE",
+];
+
+/// The rows of the table one by one, for a status that is watched: the columns keep their widths.
+#[derive(Clone, Copy, Debug)]
+pub struct StatusRows {
+    widths: [usize; 9],
+    namespaces: bool,
+}
+
+impl StatusRows {
+    /// The widths that the table of this status has.
+    pub fn of(status: &StatusReport, namespaces: bool) -> Self {
+        let rows: Vec<[String; 9]> = status.daemon_sets.iter().map(cells).collect();
+        let width = |at: usize| {
+            let widest = rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+            (widest.max(HEADER[at].len()) + PADDING).max(NARROWEST)
+        };
+        Self { widths: std::array::from_fn(width), namespaces }
+    }
+
+    /// The header, as a line.
+    pub fn header(&self) -> String {
+        self.line(&HEADER.map(str::to_owned))
+    }
+
+    /// The row of a DaemonSet, as a line.
+    pub fn row(&self, status: &DaemonSetStatusReport) -> String {
+        self.line(&cells(status))
+    }
+
+    fn line(&self, cells: &[String; 9]) -> String {
+        let shown = cells.iter().zip(self.widths).skip(usize::from(!self.namespaces));
+        let padded = shown.map(|(cell, width)| {
+            let fill = width.saturating_sub(cell.chars().count());
+            format!("{cell}{:fill$}", "")
+        });
+        format!("{}\n", padded.collect::<String>().trim_end())
+    }
 }
 
 /// The cells of one row (upstream: `printDaemonSet`).

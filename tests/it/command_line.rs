@@ -1,0 +1,169 @@
+//! kubectl's habits on recordings: names and namespaces, variables, `show`, `-q`, completion, and
+//! the age of a recording.
+
+use insta::assert_snapshot;
+
+use testkit::fixture::{AGENT, cluster_with, sandbox};
+use testkit::sandbox::Sandbox;
+
+const STATUS: &str = "status --snapshot cluster.json";
+
+/// The agent of the namespace `logging` runs on one of two nodes.
+fn recorded() -> Sandbox {
+    let sandbox = sandbox();
+    sandbox.write("cluster.json", cluster_with(AGENT, &["node-1"]).to_string());
+    sandbox
+}
+
+#[test]
+fn a_daemon_set_is_named_as_in_kubectl() {
+    let sandbox = recorded();
+    for (name, code) in [
+        ("logging/agent", 0),
+        ("agent -n logging", 0),
+        ("ds/agent -n logging", 0),
+        ("daemonsets.apps/agent -n logging", 0),
+        ("logging/agent -n logging", 0),
+        // The default namespace of a recording.
+        ("agent", 1),
+        ("logging/agent -n default", 64),
+        ("agent.yaml", 64),
+        ("agent -A", 64),
+    ] {
+        let status = sandbox.ds_plan(&format!("{STATUS} -o name {name}"));
+        assert_eq!(status.code, Some(code), "{name}\n{status}");
+        let explain = sandbox.ds_plan(&format!("explain --snapshot cluster.json {name} node-1"));
+        assert_eq!(explain.code, Some(code), "{name}\n{explain}");
+    }
+    for name in ["logging/agent", "ds/agent -n logging"] {
+        let plan = sandbox.ds_plan(&format!("-f agent.yaml --snapshot cluster.json {name}"));
+        assert_eq!(plan.code, Some(0), "{plan}");
+    }
+}
+
+#[test]
+fn the_namespace_is_shown_with_all_namespaces() {
+    let sandbox = recorded();
+    let header = |flags: &str| {
+        let shown = sandbox.ds_plan(&format!("{STATUS} {flags}")).stdout;
+        shown.split_whitespace().next().unwrap().to_owned()
+    };
+    for (flags, want) in
+        [("", "NAMESPACE"), ("-A", "NAMESPACE"), ("-n logging", "NAME"), ("logging/agent", "NAME")]
+    {
+        assert_eq!(header(flags), want, "{flags}");
+    }
+    assert_eq!(header("-A -n nowhere"), "NAMESPACE", "-A has precedence, as in kubectl");
+}
+
+#[test]
+fn mistyped_commands_are_told_from_names() {
+    assert_snapshot!(Sandbox::new().ds_plan("statsu"), @"");
+    assert_snapshot!(recorded().ds_plan("status --snapshot cluster.json -w"), @"");
+    assert_snapshot!(Sandbox::new().ds_plan("schema --context a"), @"");
+    assert_snapshot!(Sandbox::new().ds_apply("--dry-run=server"), @"");
+}
+
+#[test]
+fn a_saved_plan_is_shown_as_it_was_printed() {
+    let sandbox = recorded();
+    let plan = |format: &str| {
+        let line = format!("-f agent.yaml --snapshot cluster.json --out plan.json -o {format}");
+        sandbox.ds_plan(&line).stdout
+    };
+    for format in ["text", "json", "yaml", "markdown", "name"] {
+        let printed = plan(format);
+        let shown = sandbox.ds_plan(&format!("show plan.json -o {format}"));
+        assert_eq!((shown.code, &shown.stdout), (Some(0), &printed), "{format}");
+    }
+    assert!(sandbox.ds_plan("show plan.json -o html").stdout.contains("<html"));
+    let verbose = sandbox.ds_plan("show plan.json -v").stdout;
+    assert_eq!(verbose, sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -v").stdout);
+    assert_snapshot!(sandbox.ds_plan("show cluster.json"), @"");
+    assert_snapshot!(sandbox.ds_plan("show nowhere.json"), @"");
+}
+
+#[test]
+fn variables_set_flags() {
+    let sandbox = recorded();
+    let with = |line: &str, variables: &[(&str, &str)]| {
+        let mut command = sandbox.ds_plan_command(line);
+        command.envs(variables.iter().copied());
+        sandbox.run(command)
+    };
+    let all = [("DS_PLAN_SNAPSHOT", "cluster.json"), ("DS_PLAN_OUTPUT", "name")];
+    assert_eq!(with("status", &all).stdout, "logging/agent\n");
+    assert_eq!(with("status -n default", &all).stdout, "");
+    assert_snapshot!(with("status", &[("DS_PLAN_OUTPUT", "xml")]), @"");
+    let help = sandbox.ds_plan("status --help").stdout;
+    assert!(help.contains("[env: DS_PLAN_OUTPUT]"), "{help}");
+}
+
+#[test]
+fn a_quiet_run_prints_no_remarks() {
+    let sandbox = recorded();
+    let line = "-f agent.yaml --snapshot cluster.json --out plan.json -o name";
+    assert!(sandbox.ds_plan(line).stderr.contains("saved plan.json"));
+    let quiet = sandbox.ds_plan(&format!("{line} -q"));
+    assert_eq!((quiet.stderr.as_str(), quiet.code), ("", Some(0)));
+    let failed = sandbox.ds_plan("status -q --snapshot nowhere.json");
+    assert!(failed.stderr.starts_with("error: "), "{failed}");
+}
+
+#[test]
+fn decisions_are_logged_and_other_crates_are_not() {
+    let sandbox = recorded();
+    let logged = sandbox.ds_plan(&format!("{STATUS} -vv")).stderr;
+    assert!(logged.contains("DEBUG cluster recorded in cluster.json"), "{logged}");
+    let mut command = sandbox.ds_plan_command(STATUS);
+    command.env("RUST_LOG", "=x=");
+    assert_snapshot!(sandbox.run(command), @"");
+}
+
+#[test]
+fn an_old_recording_is_told_with_its_age() {
+    let sandbox = recorded();
+    for line in [
+        STATUS,
+        "-f agent.yaml --snapshot cluster.json",
+        "diff -f agent.yaml --snapshot cluster.json",
+    ] {
+        // The sandbox leaves this warning out of what it returns.
+        let done = sandbox.ds_plan_command(line).output().unwrap();
+        let stderr = String::from_utf8(done.stderr).unwrap();
+        assert!(stderr.contains("warning: the recording is "), "{line}: {stderr}");
+        assert!(stderr.contains(" days old: the cluster may have changed since "), "{stderr}");
+    }
+}
+
+/// What the script of bash gets for the last word of a line.
+fn completed(sandbox: &Sandbox, line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut command = sandbox.ds_plan_command("--");
+    command.args(&words).env("DS_PLAN_COMPLETE", "bash").env("_CLAP_IFS", " ");
+    command.env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+    let run = sandbox.run(command);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{line}");
+    run.stdout
+}
+
+#[test]
+fn names_are_completed_from_the_recording() {
+    let sandbox = recorded();
+    for (line, want) in [
+        ("ds-plan stat", "status"),
+        ("ds-plan status --snapshot cluster.json log", "logging/agent"),
+        ("ds-plan --snapshot cluster.json status ds/", ""),
+        ("ds-plan status --snapshot=cluster.json -n logging ", "agent"),
+        ("ds-plan status --snapshot cluster.json -n logging ds/", "ds/agent"),
+        ("ds-plan status --snapshot cluster.json -n lo", "logging"),
+        ("ds-plan explain --snapshot cluster.json logging/", "logging/agent"),
+        // Without a cluster there is nothing, and no error.
+        ("ds-plan status --snapshot nowhere.json log", ""),
+        ("ds-plan status --kubeconfig nowhere log", ""),
+    ] {
+        let found = completed(&sandbox, line);
+        let names: Vec<&str> = found.split(' ').filter(|word| !word.starts_with('-')).collect();
+        assert_eq!(names.join(" "), want, "{line}: {found}");
+    }
+}
