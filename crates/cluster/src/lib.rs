@@ -22,6 +22,7 @@ mod lock;
 mod log;
 mod observer;
 mod one;
+mod priority_classes;
 mod record;
 mod recorded;
 mod request;

@@ -152,12 +152,21 @@ impl Session {
         }
     }
 
-    /// Reads the namespace of a DaemonSet.
+    /// Reads the namespace of a DaemonSet, and whether its PriorityClass exists.
     ///
     /// # Errors
     /// It cannot be read.
     pub(super) async fn snapshot(&mut self, key: &DaemonSetKey) -> Result<Snapshot, Error> {
-        self.snapshot_for(key, &[]).await
+        let mut snapshot = self.snapshot_for(key, &[]).await?;
+        let live = snapshot.daemon_set(key);
+        let class = live.and_then(|live| live.spec.template.needed_priority_class());
+        let names = class.into_iter().map(str::to_owned).collect();
+        snapshot.priority_classes = self
+            .unless_interrupted(async |_, cluster| {
+                Ok(cluster.live().priority_classes(names).await?)
+            })
+            .await?;
+        Ok(snapshot)
     }
 
     /// As [`snapshot`](Self::snapshot), for a plan of these DaemonSets.
