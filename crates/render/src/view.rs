@@ -28,4 +28,4 @@ pub(crate) use origin::{Origin, few, some_of};
 pub(crate) use plan::{Notice, PlanView};
 pub(crate) use planner::plan::{Action, ActionTotals, BaseChange, Change, DriftClass, FieldChange};
 pub(crate) use ranges::{fold, listed, natural_order};
-pub(crate) use rollout::{BudgetUse, RolloutNode, RolloutState, RolloutView};
+pub(crate) use rollout::{BudgetUse, RolloutNode, RolloutState, RolloutView, Series};

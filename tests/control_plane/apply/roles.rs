@@ -71,12 +71,12 @@ pub(super) fn without(role: &Value, missing: &Right, name: &str) -> Value {
 const CLASS: &str = "
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
-metadata: {name: agents}
+metadata: {name: infrastructure}
 value: 1000
 ";
 
 fn version(namespace: &str, image: &str) -> String {
-    let class = "spec:\n      priorityClassName: agents\n      terminationGrace";
+    let class = "spec:\n      priorityClassName: infrastructure\n      terminationGrace";
     manifest(namespace, image, &at_most("3")).replace("spec:\n      terminationGrace", class)
 }
 

@@ -44,6 +44,7 @@ pub fn plan_html(plan: &Plan, options: &HtmlOptions<'_>) -> Result<String, Error
         headline: headline(&plan),
         about: compared(&plan.origin).chain(plan.forecast.clone()).collect(),
         glance: glance.into(),
+        fleet: "Fleet".to_owned(),
         before: [each(&plan.daemon_sets, options.verbose), rounds_of(&plan.daemon_sets)].into(),
         after: Html::default(),
         picture: picture(&plan.daemon_sets, options),
