@@ -133,6 +133,7 @@ fn snapshot(nodes: usize) -> Snapshot {
         namespaces: Vec::new(),
         services: Vec::new(),
         leases: Vec::new(),
+        priority_classes: std::collections::BTreeMap::new(),
         records_beside: std::collections::BTreeSet::new(),
         coverage: Coverage {
             scope: None,

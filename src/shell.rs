@@ -33,6 +33,8 @@ pub(super) struct Shell {
     /// Whether a progress bar can be drawn: standard output and standard error are a terminal that
     /// supports it.
     pub(super) draws: bool,
+    /// Whether the run is a rehearsal, on an embedded cluster.
+    pub(super) rehearsal: bool,
     /// Columns of the terminal of standard output; `None` if it is not a terminal.
     pub(super) width: Option<usize>,
     /// Whether every node is listed (`--verbose`).
@@ -56,6 +58,7 @@ impl Shell {
             draws: io::stdout().is_terminal()
                 && io::stderr().is_terminal()
                 && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            rehearsal: false,
             width: terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into()),
             verbose: false,
         })

@@ -7,6 +7,7 @@ mod command;
 mod daemon_set_apply;
 mod dispatch;
 mod embedded_run;
+mod event_stream;
 mod evidence;
 mod flags;
 mod identity;
@@ -30,10 +31,13 @@ use crate::command_line;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::GlobalFlags;
+use crate::output::Format;
+use crate::printer::Printer;
 use crate::shell::Shell;
 use cli::{Command, DsApply};
 use dispatch::in_session;
 pub use embedded_run::{Ended, ds_apply_at};
+use event_stream::{EventStream, Finished};
 use executor::Interrupt;
 use session::Session;
 
@@ -53,11 +57,36 @@ pub(crate) async fn run(
         }
         command => command,
     };
-    if command.common().is_some_and(|common| common.rehearsal.rehearse) {
-        return rehearse::run(command, global, shell, interrupts).await;
+    let (output, printer) = (command.output(), shell.printer);
+    let rehearsal = command.common().is_some_and(|common| common.rehearsal.rehearse);
+    let shell = Shell { rehearsal, ..shell };
+    let stream = (output == Format::Json).then(|| EventStream::of(&shell));
+    let finished = if rehearsal {
+        rehearse::run(command, global, shell, interrupts).await
+    } else {
+        on_cluster(command, &global, &shell, interrupts, printer).await
+    };
+    if let Some(stream) = stream {
+        stream.run_ended(&finished);
     }
+    finished.done
+}
+
+/// Runs one command on the cluster that the flags name.
+async fn on_cluster(
+    command: Command,
+    global: &GlobalFlags,
+    shell: &Shell,
+    interrupts: mpsc::Receiver<Interrupt>,
+    printer: Printer,
+) -> Finished {
     let output = command.output();
-    let mut session = Session::open(&global, &shell, interrupts).await?.with_output(output);
-    let done = in_session(command, &global, &mut session).await;
-    session.reported(done, false, shell.printer)
+    let mut session = match Session::open(global, shell, interrupts).await {
+        Ok(session) => session.with_output(output),
+        Err(error) => return Finished { done: Err(error), at: shell.now, acted: false },
+    };
+    let done = in_session(command, global, &mut session).await;
+    let done = session.reported(done, printer);
+    let at = session.cluster.live().server_time().unwrap_or(shell.now);
+    Finished { done, at, acted: session.has_acted() }
 }

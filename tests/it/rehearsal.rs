@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use testkit::pages::pages;
 use testkit::sandbox::{Run, Sandbox};
 
@@ -61,6 +62,64 @@ fn a_missing_image_aborts_the_rollout() {
         let run = rehearse(&sandbox, &format!("logging/fluent-bit --fault {}", example(faults)));
         assert_eq!(run.code, Some(4), "{faults}: {run}");
     }
+}
+
+/// The recording of the fleet, changed.
+fn recording(change: impl Fn(&mut Value)) -> String {
+    let text = fs::read_to_string(example("fleet/cluster.json")).unwrap();
+    let mut list: Value = serde_json::from_str(&text).unwrap();
+    list["items"].as_array_mut().unwrap().iter_mut().for_each(change);
+    list.to_string()
+}
+
+/// Conflicts are forced as on a real server, whatever the recording has of the owners.
+#[test]
+fn conflicts_are_forced_in_a_rehearsal() {
+    let applied_by = |manager: &'static str, operation: &'static str| {
+        recording(move |object| {
+            let entries = object["metadata"]["managedFields"].as_array_mut();
+            for entry in entries.into_iter().flatten().filter(|it| it["manager"] == "ds-apply") {
+                entry["manager"] = manager.into();
+                entry["operation"] = operation.into();
+            }
+        })
+    };
+    // As `kubectl get` prints it without --show-managed-fields.
+    let unknown = recording(|object| {
+        object["metadata"].as_object_mut().unwrap().remove("managedFields");
+    });
+    for (recording, manager) in [
+        (applied_by("helm", "Apply"), "helm"),
+        (applied_by("kubectl-client-side-apply", "Update"), "kubectl-client-side-apply"),
+        (unknown, "before-first-apply"),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.write("cluster.json", &recording);
+        let rehearse = |flags: &str| {
+            let only = "--rehearse --snapshot cluster.json logging/fluent-bit";
+            sandbox.ds_apply(&format!("{only} {} {flags}", manifests()))
+        };
+        let blocked = rehearse("");
+        assert_eq!(blocked.code, Some(6), "{manager}: {blocked}");
+        let run = rehearse(&format!("--force-conflicts={manager}"));
+        assert_eq!(run.code, Some(0), "{manager}: {run}");
+        assert!(run.stdout.contains("33 nodes replaced"), "{manager}: {run}");
+    }
+}
+
+/// A recording has no PriorityClasses: those that templates name are taken to exist.
+#[test]
+fn a_priority_class_is_taken_to_exist() {
+    let sandbox = Sandbox::new();
+    let manifest = fs::read_to_string(example("fleet/manifests/fluent-bit.yaml")).unwrap();
+    let named = manifest.replace("system-node-critical", "agents");
+    assert!(named.contains("priorityClassName: agents"), "{named}");
+    sandbox.write("agent.yaml", &named);
+    let snapshot = example("fleet/cluster.json");
+    let run = sandbox.ds_apply(&format!("--rehearse --snapshot {snapshot} -f agent.yaml"));
+    assert_eq!(run.code, Some(0), "{run}");
+    let unknown = "whether PriorityClass agents exists (not read)";
+    assert!(run.stderr.contains(unknown), "{run}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod log;
 mod names;
 mod observer;
 mod one;
+mod priority_classes;
 mod record;
 mod recorded;
 mod request;

@@ -207,7 +207,8 @@ impl LiveCluster {
     }
 
     /// As [`snapshot`](Self::snapshot), for a plan of these DaemonSets. Always reads the records if
-    /// one of the DaemonSets is managed by `ds-apply`.
+    /// one of the DaemonSets is managed by `ds-apply`, and looks up the PriorityClasses that they
+    /// name.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot), or the user may not list ConfigMaps.
@@ -219,7 +220,11 @@ impl LiveCluster {
     ) -> Result<Snapshot, Error> {
         let any = desired.iter().any(|one| one.managed_by == ManagedBy::DsApply);
         let records = if any { Records::All } else { Records::WhereSeen };
-        self.read(scope, records, now).await
+        let mut snapshot = self.read(scope, records, now).await?;
+        let named = desired.iter().filter_map(|one| one.spec.template.needed_priority_class());
+        snapshot.priority_classes =
+            self.priority_classes(named.map(str::to_owned).collect()).await?;
+        Ok(snapshot)
     }
 
     /// Adds the last warning event to each pod that is not Ready and `wanted`. Best effort: without

@@ -12,7 +12,7 @@ mod shared;
 mod task;
 mod view;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +100,7 @@ impl LiveCluster {
                 Resource::Of(Kind::Event)
                 | Resource::PodLog
                 | Resource::AccessReview
+                | Resource::PriorityClass
                 | Resource::Version => None,
                 Resource::Of(kind) => Some(kind),
             },
@@ -150,6 +151,7 @@ impl View {
             namespaces: Vec::new(),
             services: Vec::new(),
             leases: Vec::new(),
+            priority_classes: BTreeMap::new(),
             coverage: Coverage {
                 scope,
                 managed_fields: true,

@@ -16,6 +16,7 @@ pub(super) fn collection(resource: Resource, namespace: Option<&NamespaceName>) 
         Resource::Of(kind) => return kind.path(namespace),
         // A subresource of pods, without a collection of its own.
         Resource::PodLog => return Kind::Pod.path(namespace),
+        Resource::PriorityClass => "/apis/scheduling.k8s.io/v1",
         Resource::AccessReview => "/apis/authorization.k8s.io/v1",
         Resource::Version => return "/version".to_owned(),
     };
@@ -28,6 +29,11 @@ pub(super) fn collection(resource: Resource, namespace: Option<&NamespaceName>) 
 /// The path of one object in a namespace.
 pub(super) fn object(resource: Resource, namespace: &NamespaceName, name: &str) -> String {
     format!("{}/{}", collection(resource, Some(namespace)), utf8_percent_encode(name, &ESCAPED))
+}
+
+/// The path of a PriorityClass.
+pub(super) fn priority_class(name: &str) -> String {
+    format!("{}/{}", collection(Resource::PriorityClass, None), utf8_percent_encode(name, &ESCAPED))
 }
 
 /// Adds a query to a path; pairs without a value are omitted.

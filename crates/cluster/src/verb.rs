@@ -60,6 +60,8 @@ pub enum Resource {
     Of(Kind),
     /// `pods/log`: the log of a container.
     PodLog,
+    /// `scheduling.k8s.io/v1` PriorityClass: those that templates name.
+    PriorityClass,
     /// `authorization.k8s.io/v1` `SelfSubjectAccessReview`: checks a permission of this user.
     AccessReview,
     /// The non-resource URL `/version`.
@@ -72,6 +74,7 @@ impl Resource {
         match self {
             Self::Of(kind) => kind.group(),
             Self::PodLog | Self::Version => "",
+            Self::PriorityClass => "scheduling.k8s.io",
             Self::AccessReview => "authorization.k8s.io",
         }
     }
@@ -81,6 +84,7 @@ impl Resource {
         match self {
             Self::Of(kind) => kind.resource(),
             Self::PodLog => "pods/log",
+            Self::PriorityClass => "priorityclasses",
             Self::AccessReview => "selfsubjectaccessreviews",
             Self::Version => "version",
         }

@@ -40,6 +40,7 @@ pub(crate) fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)
         namespaces,
         services,
         leases,
+        priority_classes: _,
         coverage: _,
         unreadable,
     } = snapshot;

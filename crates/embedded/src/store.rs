@@ -46,6 +46,8 @@ pub struct Store {
     remembered: usize,
     /// The last valid pod spec, which need not be validated again.
     pub(super) last_spec: LastSpec,
+    /// Whether every PriorityClass that a pod names is taken to exist: a snapshot has none.
+    pub(super) any_priority_class: bool,
 }
 
 /// The objects of one kind.
@@ -78,7 +80,16 @@ impl Store {
             held: BTreeSet::new(),
             remembered: REMEMBERED,
             last_spec: LastSpec::default(),
+            any_priority_class: false,
         }
+    }
+
+    /// Takes every PriorityClass that a pod names to exist. Otherwise only the two that every
+    /// cluster has exist.
+    #[must_use]
+    pub fn with_any_priority_class(mut self) -> Self {
+        self.any_priority_class = true;
+        self
     }
 
     /// Sets the number of kept events of each kind: a watch or list that resumes from further back

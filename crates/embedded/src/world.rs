@@ -42,7 +42,7 @@ impl World {
     /// # Errors
     /// The snapshot contains an object that no server would serve.
     pub fn begin(snapshot: &Snapshot, rehearsal: Rehearsal) -> Result<Self, UnreadableObject> {
-        let mut store = Store::new(rehearsal.seed);
+        let mut store = Store::new(rehearsal.seed).with_any_priority_class();
         for (kind, object) in load::objects(snapshot) {
             store.load(kind, object)?;
         }

@@ -65,6 +65,8 @@ pub enum Purpose {
     Services,
     /// Templates that failed before.
     FailedTemplates,
+    /// PriorityClasses that templates name.
+    PriorityClasses,
     /// The lock (a Lease).
     Lock,
     /// Watching the rollout.
@@ -100,6 +102,7 @@ impl fmt::Display for Purpose {
             Self::NodeSelectors => "node selectors of namespaces",
             Self::Services => "Services that gain or lose endpoints",
             Self::FailedTemplates => "templates that failed before",
+            Self::PriorityClasses => "PriorityClasses that templates name",
             Self::Lock => "the lock",
             Self::Watch => "watching the rollout",
             Self::Apply => "applying the DaemonSet",
@@ -183,9 +186,11 @@ impl Need {
         let name = name.map(|name| match resource {
             Resource::Of(Kind::Lease) => lease_name(name.as_str()),
             Resource::Of(Kind::DaemonSetRecord) => record_name(name),
-            Resource::Of(_) | Resource::PodLog | Resource::AccessReview | Resource::Version => {
-                name.to_string()
-            }
+            Resource::Of(_)
+            | Resource::PodLog
+            | Resource::PriorityClass
+            | Resource::AccessReview
+            | Resource::Version => name.to_string(),
         });
         Access { verb, resource, namespace, name }
     }
@@ -247,6 +252,17 @@ impl Needs {
     fn read(&mut self, errand: &Errand) {
         self.cluster_wide(List, Kind::Node, Purpose::Read, Weight::Required);
         self.cluster_wide(List, Kind::Namespace, Purpose::NodeSelectors, Weight::Optional);
+        self.put(Need {
+            permission: Permission {
+                verb: Get,
+                resource: Resource::PriorityClass,
+                namespace: None,
+            },
+            names: None,
+            purpose: Purpose::PriorityClasses,
+            weight: Weight::Optional,
+            role: Role::DsApply,
+        });
         self.rows(errand, &ALWAYS);
         for (kind, purpose) in
             [(Kind::Service, Purpose::Services), (Kind::Lease, Purpose::FailedTemplates)]

@@ -128,7 +128,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     warnings.extend(prune::warnings(&source, prune, &applied, snapshot));
     let daemon_sets = plans(planned, &mut guards, &mut warnings);
     warnings.extend(of_nodes);
-    warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), snapshot));
+    warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), &desired, snapshot));
     let forecast = forecast::forecast(&daemon_sets, &desired, &starts);
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,

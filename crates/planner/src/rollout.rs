@@ -41,6 +41,7 @@ mod record;
 mod refusal;
 mod request;
 mod roll;
+mod run_event;
 mod send;
 mod state;
 mod task;
@@ -60,9 +61,10 @@ pub use outcome::{
     Attempt, ControllerStep, Ending, Interference, NotAborted, Outcome, PauseReason, PodFailure,
     Replaced, RolledBack,
 };
-pub use progress::{Progress, Report};
+pub use progress::{Arrival, Progress, Report};
 pub use record::Record;
 pub use request::{Cost, Delete, Precondition, Purpose, Write};
+pub use run_event::{PodEvidence, ReplacedNode, RunEvent, RunEventData, RunEventKind};
 pub use state::{AllowedActions, Creates, State};
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 

@@ -15,14 +15,28 @@ use crate::neutral;
 /// The type has a value that JSON cannot represent, such as a map whose keys are not strings.
 pub fn json<T: Serialize>(document: &T) -> Result<String, Error> {
     let plain = serde_json::to_string_pretty(document).map_err(Error::Json)?;
-    // JSON has characters to escape only inside of strings.
-    let mut safe = escaped(&plain, |c, safe| {
+    let mut safe = safe(&plain);
+    safe.push('\n');
+    Ok(safe)
+}
+
+/// JSON with escapes for characters that must not be printed; it has them only inside of strings.
+fn safe(json: &str) -> String {
+    escaped(json, |c, safe| {
         for unit in c.encode_utf16(&mut [0; 2]) {
             let _ = write!(safe, "\\u{unit:04x}");
         }
-    });
-    safe.push('\n');
-    Ok(safe)
+    })
+}
+
+/// `document` as JSON in one line, with the line break.
+///
+/// # Errors
+/// As [`json`].
+pub fn json_line<T: Serialize>(document: &T) -> Result<String, Error> {
+    let mut line = safe(&serde_json::to_string(document).map_err(Error::Json)?);
+    line.push('\n');
+    Ok(line)
 }
 
 /// `document` as YAML that readers of YAML 1.1 and 1.2 understand alike, keys sorted as in

@@ -23,7 +23,7 @@ mod schema;
 mod text;
 mod view;
 
-pub use data::{json, yaml};
+pub use data::{json, json_line, yaml};
 pub use error::Error;
 pub use html::{HtmlOptions, RolloutReport, drift_html, plan_html, rollout_html};
 pub use markdown::{
@@ -34,5 +34,5 @@ pub use metrics::metrics;
 pub use schema::{Document, schema};
 pub use text::{
     StatusRows, TextOptions, diff_text, drift_name, drift_text, explain_text, history_text,
-    plan_name, plan_text, status_name, status_text,
+    plan_name, plan_text, rollout_charts, status_name, status_text,
 };

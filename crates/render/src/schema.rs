@@ -7,6 +7,7 @@ use crate::data::json;
 use crate::error::Error;
 use daemonset::model::{Faults, RolloutPolicy};
 use planner::plan::{Diff, Drift, Explanation, History, Plan, StatusReport};
+use planner::rollout::RunEvent;
 
 /// A document that has a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum Document {
     Diff,
     /// The output of `ds-plan drift -o json`.
     Drift,
+    /// One line of the output of `ds-apply -o json`.
+    RunEvent,
     /// A `RolloutPolicy`, which `ds-plan` reads in addition to DaemonSets.
     RolloutPolicy,
     /// The input of `ds-apply --rehearse --fault`.
@@ -31,13 +34,14 @@ pub enum Document {
 
 impl Document {
     /// Every document.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Plan,
         Self::Status,
         Self::Explanation,
         Self::History,
         Self::Diff,
         Self::Drift,
+        Self::RunEvent,
         Self::RolloutPolicy,
         Self::Faults,
     ];
@@ -51,6 +55,7 @@ impl Document {
             Self::History => "history",
             Self::Diff => "diff",
             Self::Drift => "drift",
+            Self::RunEvent => "run-event",
             Self::RolloutPolicy => "rollout-policy",
             Self::Faults => "faults",
         }
@@ -67,6 +72,7 @@ pub fn schema(document: Document) -> Result<String, Error> {
         Document::History => generator.into_root_schema_for::<History>(),
         Document::Diff => generator.into_root_schema_for::<Diff>(),
         Document::Drift => generator.into_root_schema_for::<Drift>(),
+        Document::RunEvent => generator.into_root_schema_for::<RunEvent>(),
         Document::RolloutPolicy => generator.into_root_schema_for::<RolloutPolicy>(),
         Document::Faults => generator.into_root_schema_for::<Faults>(),
     };

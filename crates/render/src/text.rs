@@ -12,6 +12,7 @@ mod page;
 mod plan;
 #[cfg(test)]
 mod plan_tests;
+mod rollout;
 mod status;
 mod template;
 mod unified;
@@ -23,4 +24,5 @@ pub use explain::explain_text;
 pub use history::history_text;
 pub use page::TextOptions;
 pub use plan::{plan_name, plan_text};
+pub use rollout::rollout_charts;
 pub use status::{StatusRows, status_name, status_text};

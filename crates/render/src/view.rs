@@ -34,4 +34,4 @@ pub(crate) use origin::{Origin, few, some_of};
 pub(crate) use plan::{PlanView, roughly};
 pub(crate) use planner::plan::{Action, ActionTotals, BaseChange, Change, DriftClass, FieldChange};
 pub(crate) use ranges::{NodeRange, fold, natural_order};
-pub(crate) use rollout::{BudgetUse, RolloutNode, RolloutState, RolloutView};
+pub(crate) use rollout::{BudgetUse, RolloutNode, RolloutState, RolloutView, Series};

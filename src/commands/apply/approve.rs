@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead as _};
 
 use super::daemon_set_apply::DaemonSetApply;
+use super::event_stream::EventStream;
 use super::flags::CommonFlags;
 use super::in_sequence::{self, InSequence};
 use super::permitted;
@@ -134,13 +135,17 @@ pub(super) fn show(
     let allowed = plan.guards.iter().filter(|guard| args.allow.passes(guard.code));
     warnings::print(&plan.warnings, shell.printer);
     warnings::print(&allowed.map(as_warning).collect::<Vec<_>>(), shell.printer);
-    if args.output == Format::Json || (shell.printer.is_quiet() && args.yes) {
-        // JSON output has only events; for the plan there is `ds-plan -o json`.
+    if args.output == Format::Json {
+        EventStream::of(shell).plan(plan);
+        return Ok(());
+    }
+    if shell.printer.is_quiet() && args.yes {
         return Ok(());
     }
     let plan = Plan { warnings: Vec::new(), guards, ..plan.clone() };
     let text = render::plan_text(&plan, &shell.text_options(false));
     let heading = heading.map(|words| format!("{words}\n")).unwrap_or_default();
+    let heading = if shell.rehearsal { format!("REHEARSAL  {heading}") } else { heading };
     shell.printer.out(format!("{heading}{text}")).map_err(Error::Output)
 }
 

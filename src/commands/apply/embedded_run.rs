@@ -52,6 +52,7 @@ pub async fn ds_apply_at(
         now: world.clock().now(),
         terminal: false,
         draws: false,
+        rehearsal: false,
         width: None,
         verbose: false,
     };

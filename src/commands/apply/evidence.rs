@@ -5,13 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use crate::container_log;
 use cluster::{Access, Kind, Observer, Resource, Verb, Verdict, WritableCluster};
 use daemonset::model::{DaemonSetKey, NodeName, Pod, PodName};
 use planner::plan::ContainerLog;
-use planner::rollout::Ending;
+use planner::rollout::{Ending, PodEvidence};
 
 /// Number of nodes whose logs are read.
 const WITH_LOGS: usize = 3;
@@ -21,14 +19,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 
 /// Details of the failed pods, by node.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Evidence(BTreeMap<NodeName, Seen>);
-
-/// Details of one failed pod.
-#[derive(Debug, Default, PartialEq)]
-struct Seen {
-    warning: Option<String>,
-    log: Option<ContainerLog>,
-}
+pub(super) struct Evidence(BTreeMap<NodeName, PodEvidence>);
 
 /// Reads the details of the pods that failed.
 pub(super) async fn gather(
@@ -84,7 +75,7 @@ async fn read(
         } else {
             None
         };
-        evidence.0.insert(node, Seen { warning, log });
+        evidence.0.insert(node, PodEvidence { warning, log });
     }
     evidence
 }
@@ -92,18 +83,14 @@ async fn read(
 impl Evidence {
     /// The lines printed below the line of a node.
     pub(super) fn of(&self, node: &NodeName) -> Vec<String> {
-        let Some(Seen { warning, log }) = self.0.get(node) else { return Vec::new() };
+        let Some(PodEvidence { warning, log }) = self.0.get(node) else { return Vec::new() };
         let warning = warning.iter().map(|text| format!("last warning: {text}"));
         warning.chain(log.iter().flat_map(ContainerLog::lines_shown)).collect()
     }
 
-    /// The details as JSON.
-    pub(super) fn data(&self) -> Value {
-        let one = |(node, seen): (&NodeName, &Seen)| {
-            let Seen { warning, log } = seen;
-            (node.to_string(), json!({ "warning": warning, "log": log }))
-        };
-        self.0.iter().map(one).collect::<serde_json::Map<_, _>>().into()
+    /// The details as a document.
+    pub(super) fn document(&self) -> BTreeMap<NodeName, PodEvidence> {
+        self.0.clone()
     }
 }
 
@@ -120,7 +107,8 @@ mod tests {
             lines: lines.iter().map(|&line| line.to_owned()).collect(),
             error: error.map(str::to_owned),
         };
-        let seen = |warning: Option<&str>, log| Seen { warning: warning.map(str::to_owned), log };
+        let seen =
+            |warning: Option<&str>, log| PodEvidence { warning: warning.map(str::to_owned), log };
         let evidence = Evidence(BTreeMap::from([
             ("a".into(), seen(Some("FailedMount: no such volume"), None)),
             ("b".into(), seen(None, Some(log(&["one", "two"], None)))),

@@ -3,14 +3,13 @@
 mod bar;
 mod timing;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 
 use bar::Bar;
 
+use super::event_stream::EventStream;
 use super::evidence::Evidence;
 use crate::exit::Exit;
 use crate::output::Format;
@@ -19,7 +18,9 @@ use crate::shell::Shell;
 use cluster::LockWait;
 use daemonset::model::{DaemonSetKey, NodeName};
 use planner::plan::{LockStatus, Reason};
-use planner::rollout::{Ending, Outcome, PauseReason, Report, RolledBack};
+use planner::rollout::{
+    Arrival, Ending, Outcome, PauseReason, ReplacedNode, Report, RolledBack, RunEventData,
+};
 use planner::words::count;
 use render::neutral;
 
@@ -34,28 +35,47 @@ pub(super) struct ProgressReporter<'a> {
     key: &'a DaemonSetKey,
     format: Format,
     printer: Printer,
+    stream: EventStream,
     /// The bar, on a terminal.
     bar: Option<Bar>,
     last_line: Option<Timestamp>,
     /// The last line, so that a retried request is not reported again.
     last_words: String,
+    arrivals: Arrivals,
+}
+
+/// Number of nodes that got a pod without a delete of this run.
+#[derive(Debug, Default)]
+struct Arrivals {
+    created: usize,
+    surged: usize,
+    recreated: usize,
 }
 
 impl<'a> ProgressReporter<'a> {
     pub(super) fn new(key: &'a DaemonSetKey, format: Format, shell: &Shell) -> Self {
-        let bar = (shell.draws && format == Format::Text && !shell.printer.is_quiet())
-            .then(|| Bar::new(key));
-        let printer = shell.printer;
-        Self { key, format, printer, bar, last_line: None, last_words: String::new() }
+        let draws = shell.draws && format == Format::Text && !shell.printer.is_quiet();
+        let bar = draws.then(|| Bar::new(key, shell.width));
+        Self { bar, ..Self::plain(key, format, shell) }
     }
 
     /// A reporter without a bar, for single lines.
-    pub(super) fn plain(key: &'a DaemonSetKey, format: Format, printer: Printer) -> Self {
-        Self { key, format, printer, bar: None, last_line: None, last_words: String::new() }
+    pub(super) fn plain(key: &'a DaemonSetKey, format: Format, shell: &Shell) -> Self {
+        Self {
+            key,
+            format,
+            printer: shell.printer,
+            stream: EventStream::of(shell),
+            bar: None,
+            last_line: None,
+            last_words: String::new(),
+            arrivals: Arrivals::default(),
+        }
     }
 
     /// Reports one event.
     pub(super) fn report(&mut self, report: &Report, now: Timestamp) {
+        self.arrivals.count(report);
         if self.is_quiet() {
             return;
         }
@@ -70,7 +90,7 @@ impl<'a> ProgressReporter<'a> {
         self.last_line = Some(now);
         let words = report.to_string();
         match self.format {
-            Format::Json => self.json(now, report.code(), &words, report.data()),
+            Format::Json => self.json(now, &words, report.into()),
             _text if words == self.last_words => {}
             _text => self.line(now, &words),
         }
@@ -78,16 +98,20 @@ impl<'a> ProgressReporter<'a> {
     }
 
     /// Reports an event that is not part of a rollout.
-    pub(super) fn event(&self, now: Timestamp, event: &str, words: &str) {
-        self.event_with(now, event, words, json!({}));
+    pub(super) fn event(&self, now: Timestamp, event: RunEventData, words: &str) {
+        match self.format {
+            Format::Json => self.json(now, words, event),
+            _text if self.is_quiet() => {}
+            _text => self.line(now, words),
+        }
     }
 
     /// Reports the holder of the lock that the run waits for; `local` is the local time, used if
     /// the server sends no time.
     pub(super) fn waits(&self, wait: &LockWait, local: Timestamp) {
         let now = wait.now.unwrap_or(local);
-        let (words, data) = waiting(wait, now);
-        self.event_with(now, "waitingForLock", &words, data);
+        let (words, event) = waiting(wait, now);
+        self.event(now, event, &words);
     }
 
     /// Reports that the clocks of the API servers differ.
@@ -96,15 +120,7 @@ impl<'a> ProgressReporter<'a> {
             "warning: the clocks of the API servers are {apart:#} apart; the earlier time counts, \
              so new pods may take longer to be available"
         );
-        self.event_with(now, "clocksDiffer", &words, json!({"seconds": apart.as_secs()}));
-    }
-
-    fn event_with(&self, now: Timestamp, event: &str, words: &str, data: Value) {
-        match self.format {
-            Format::Json => self.json(now, event, words, data),
-            _text if self.is_quiet() => {}
-            _text => self.line(now, words),
-        }
+        self.event(now, RunEventData::ClocksDiffer { seconds: apart.as_secs() }, &words);
     }
 
     /// Whether only the end is printed. Programs read all events.
@@ -120,17 +136,18 @@ impl<'a> ProgressReporter<'a> {
         }
         match self.format {
             Format::Json => {
-                let data = json!({
-                    "exitCode": exit(outcome).code(),
-                    "replaced": replaced.len(),
-                    "slowest": timing::slowest(replaced).map(timing::data).collect::<Vec<_>>(),
-                    "evidence": evidence.data(),
-                    "left": left.iter().map(|(node, why)| (node.as_str(), codes(why))).collect::<BTreeMap<_, _>>(),
-                });
-                self.json(now, "ended", &outcome.to_string(), data);
+                let left = left.iter().map(|(node, why)| (node.clone(), codes(why))).collect();
+                let event = RunEventData::Ended {
+                    exit_code: exit(outcome).code(),
+                    replaced: replaced.len(),
+                    slowest: timing::slowest(replaced).map(ReplacedNode::from).collect(),
+                    evidence: evidence.document(),
+                    left,
+                };
+                self.json(now, &outcome.to_string(), event);
             }
             _text => {
-                for words in words_of(ending, evidence, self.key) {
+                for words in words_of(ending, &self.arrivals, evidence, self.key) {
                     self.line(now, &words);
                 }
             }
@@ -147,30 +164,56 @@ impl<'a> ProgressReporter<'a> {
         }
     }
 
-    fn json(&self, now: Timestamp, event: &str, message: &str, data: Value) {
-        let mut line = json!({
-            "time": now, "daemonSet": self.key.to_string(), "event": event, "message": message,
-        });
-        if let (Value::Object(line), Value::Object(data)) = (&mut line, data) {
-            line.extend(data);
+    fn json(&self, now: Timestamp, message: &str, event: RunEventData) {
+        self.stream.print(now, Some(self.key), message.to_owned(), event);
+    }
+}
+
+impl Arrivals {
+    fn count(&mut self, report: &Report) {
+        if let Report::Arrived { node: _, how, seconds: _ } = report {
+            match how {
+                Arrival::Created => self.created += 1,
+                Arrival::Surged => self.surged += 1,
+                Arrival::Recreated => self.recreated += 1,
+            }
         }
-        drop(self.printer.out(format!("{line}\n")));
+    }
+
+    /// A line for each number above zero.
+    fn words(&self) -> Vec<String> {
+        let Self { created, surged, recreated } = *self;
+        [
+            (surged, "got the new pod next to the old one"),
+            (created, "got their first pod"),
+            (recreated, "got a pod again from the controller"),
+        ]
+        .into_iter()
+        .filter(|(nodes, _)| *nodes > 0)
+        .map(|(nodes, what)| format!("{} {what}", count(nodes, "node")))
+        .collect()
     }
 }
 
 /// The message and the data of waiting for a lock.
-fn waiting(wait: &LockWait, now: Timestamp) -> (String, Value) {
+fn waiting(wait: &LockWait, now: Timestamp) -> (String, RunEventData) {
     let LockWait { holder, now: _, unless_renewed, timeout } = wait;
     let lock = LockStatus::of(holder, now);
     let (timeout, free) = (timeout.as_secs(), unless_renewed.as_secs());
     let words = format!(
         "{lock}; waiting at most {timeout}s; the lock expires in {free}s unless it is renewed"
     );
-    (words, json!({"lock": lock, "waitSeconds": timeout, "freeInSeconds": free}))
+    let event = RunEventData::WaitingForLock { lock, wait_seconds: timeout, free_in_seconds: free };
+    (words, event)
 }
 
 /// The lines about the end: outcome, failed and unfinished nodes, durations, next steps.
-fn words_of(ending: &Ending, evidence: &Evidence, key: &DaemonSetKey) -> Vec<String> {
+fn words_of(
+    ending: &Ending,
+    arrivals: &Arrivals,
+    evidence: &Evidence,
+    key: &DaemonSetKey,
+) -> Vec<String> {
     let Ending { outcome, interrupted: _, replaced, left } = ending;
     let failed = outcome.failed();
     let mut words = vec![outcome.to_string()];
@@ -185,6 +228,7 @@ fn words_of(ending: &Ending, evidence: &Evidence, key: &DaemonSetKey) -> Vec<Str
         vec![format!("{node}: {}", why.join("; "))]
     })));
     words.extend(timing::words(replaced));
+    words.extend(arrivals.words());
     words.extend(ways(outcome, key));
     words
 }
@@ -202,8 +246,8 @@ fn some_of(details: impl Iterator<Item = Vec<String>>) -> Vec<String> {
     lines
 }
 
-fn codes(reasons: &[Reason]) -> Vec<&'static str> {
-    reasons.iter().map(Reason::code).collect()
+fn codes(reasons: &[Reason]) -> Vec<String> {
+    reasons.iter().map(|reason| reason.code().to_owned()).collect()
 }
 
 /// The next steps: how to resume, and how to roll back.
@@ -222,7 +266,10 @@ fn ways(outcome: &Outcome, key: &DaemonSetKey) -> Vec<String> {
             );
             vec![grant, back, release]
         }
-        Outcome::Paused { .. } | Outcome::Interrupted => vec![on.to_owned(), back],
+        Outcome::Paused { .. } | Outcome::Interrupted { paused: true } => {
+            vec![on.to_owned(), back]
+        }
+        Outcome::Interrupted { paused: false } => vec![on.to_owned()],
         Outcome::Stale { held: true, .. } => {
             vec!["to resume: review the new plan and apply it".to_owned(), back, release]
         }
@@ -245,7 +292,7 @@ pub(super) fn exit(outcome: &Outcome) -> Exit {
             }
         },
         Outcome::Stale { held: false, .. } | Outcome::Gone { .. } => Exit::Stale,
-        Outcome::Interrupted => Exit::Interrupted,
+        Outcome::Interrupted { paused: _ } => Exit::Interrupted,
         Outcome::LockLost => Exit::Locked,
         Outcome::Failed { .. } => Exit::Failed,
     }
@@ -262,6 +309,10 @@ impl fmt::Display for Clock {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
     use super::*;
     use daemonset::model::LockHolder;
     use planner::rollout::{Interference, NotAborted, PodFailure, Replaced};
@@ -284,7 +335,12 @@ mod tests {
         };
         let (replaced, left) = ([9, 11, 10].map(replaced).into(), left.into());
         let ending = Ending { outcome, interrupted: false, replaced, left };
-        words_of(&ending, &Evidence::default(), &DaemonSetKey::new("log", "agent"))
+        words_of(
+            &ending,
+            &Arrivals::default(),
+            &Evidence::default(),
+            &DaemonSetKey::new("log", "agent"),
+        )
     }
 
     #[test]
@@ -356,15 +412,16 @@ mod tests {
         };
         let [unless_renewed, timeout] = [25, 30].map(std::time::Duration::from_secs);
         let wait = LockWait { holder, now: Some(now), unless_renewed, timeout };
-        let (words, data) = waiting(&wait, now);
+        let (words, event) = waiting(&wait, now);
         assert_eq!(
             words,
             "locked by alice on h (process 1) since 2026-01-01T11:00:00Z, renewed 2s ago: the run \
              is in progress; waiting at most 30s; the lock expires in 25s unless it is renewed"
         );
         assert_eq!(
-            data,
+            serde_json::to_value(&event).unwrap(),
             json!({
+                "event": "waitingForLock",
                 "lock": {
                     "holder": "alice on h (process 1)", "since": "2026-01-01T11:00:00Z",
                     "renewedSecondsAgo": 2, "leaseSeconds": 15, "live": true,
@@ -395,7 +452,7 @@ mod tests {
             (stale(false), 5),
             (Outcome::Gone { replaced_by: None }, 5),
             (Outcome::LockLost, 7),
-            (Outcome::Interrupted, 130),
+            (Outcome::Interrupted { paused: true }, 130),
         ] {
             assert_eq!(exit(&outcome).code(), code, "{outcome}");
         }

@@ -3,35 +3,50 @@
 //! Below this, the code is that of a real rollout; only the client and the clock differ. Not here:
 //! the embedded cluster (`embedded`).
 
-mod usage;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
-use self::usage::Usage;
 use super::cli::Command;
 use super::dispatch::in_session;
+use super::event_stream::Finished;
 use super::identity;
 use super::session::Session;
 use crate::connection;
 use crate::error::{Error, RehearsalError};
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, name};
+use crate::output::Format;
+use crate::printer::Printer;
 use crate::shell::Shell;
 use cluster::{Holder, Scope};
 use daemonset::model::{Faults, NamespaceName, Snapshot};
 use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use executor::Interrupt;
 
+/// The first line of the output, and the beginning of each heading.
+const REHEARSAL: &str = "REHEARSAL";
+
 pub(super) async fn run(
     command: Command,
     global: GlobalFlags,
     shell: Shell,
     interrupts: mpsc::Receiver<Interrupt>,
-) -> Result<Exit, Error> {
+) -> Finished {
+    let now = shell.now;
+    let failed = |error| Finished { done: Err(error), at: now, acted: false };
+    on_copy(command, global, shell, interrupts).await.unwrap_or_else(failed)
+}
+
+/// Runs the command on a copy of the cluster.
+async fn on_copy(
+    command: Command,
+    global: GlobalFlags,
+    shell: Shell,
+    interrupts: mpsc::Receiver<Interrupt>,
+) -> Result<Finished, Error> {
     if matches!(command, Command::Release(_)) {
         return Err(RehearsalError::ReleaseRehearsed.into());
     }
@@ -78,41 +93,56 @@ struct OnIt {
 
 impl OnIt {
     async fn run(
-        mut self,
+        self,
         snapshot: Snapshot,
         rehearsal: Rehearsal,
         interrupts: mpsc::Receiver<Interrupt>,
-    ) -> Result<Exit, Error> {
+    ) -> Result<Finished, Error> {
+        let Self { command, global, mut shell, save } = self;
         let seed = rehearsal.seed;
         let world = World::begin(&snapshot, rehearsal).map_err(RehearsalError::Load)?;
         let nodes = snapshot.nodes.len();
-        self.shell.now = snapshot.observed_at;
+        shell.now = snapshot.observed_at;
         drop(snapshot);
         // Everything is deterministic, including the identity of the lock holder.
-        let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&self.shell)? };
-        let again = planned_again(&self.command);
-        let usage = Usage::of(world.server().clone());
-        let output = self.command.output();
-        let mut on =
-            session_on(&self.shell, &world, holder.clone(), interrupts).with_output(output);
-        let done = in_session(self.command.approved(), &self.global, &mut on).await;
-        let (took, printer) = (world.clock().now(), self.shell.printer);
-        let mut done = on.reported(done, true, printer);
-        let chart = usage.chart();
+        let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&shell)? };
+        let again = planned_again(&command);
+        let (output, printer) = (command.output(), shell.printer);
+        let about = "on an embedded copy of the cluster; the cluster itself is not changed";
+        title(about, output, printer)?;
+        let mut on = session_on(&shell, &world, holder.clone(), interrupts).with_output(output);
+        let done = in_session(command.approved(), &global, &mut on).await;
+        let took = world.clock().now();
+        let mut done = on.reported(done, printer);
         if let Some(again) = again.filter(|_| matches!(done, Ok(Exit::Done))) {
             // Run it again: the plan shows what is left.
             let (_nobody, quiet) = mpsc::channel(1);
-            self.shell.now = took;
-            let mut on = session_on(&self.shell, &world, holder, quiet).with_output(output);
-            done = in_session(again, &self.global, &mut on).await;
+            shell.now = took;
+            title("what is left afterwards", output, printer)?;
+            let mut on = session_on(&shell, &world, holder, quiet).with_output(output);
+            done = in_session(again, &global, &mut on).await;
         }
-        if let Some(file) = self.save {
+        if let Some(file) = save {
             world.cluster().record(&Scope::All, None, world.clock().now()).await?.save(&file)?;
         }
-        printer.note(chart);
+        let charts = render::rollout_charts(on.records());
+        if !charts.is_empty() {
+            printer.note(format!("{REHEARSAL}  {charts}"));
+        }
         printer.note(summary(nodes, world.clock().start(), took));
-        done
+        Ok(Finished { done, at: took, acted: on.has_acted() })
     }
+}
+
+/// Prints a heading. Events have a field instead.
+fn title(words: &str, output: Format, printer: Printer) -> Result<(), Error> {
+    let printer = match output {
+        Format::Json => return Ok(()),
+        // Standard output has only the page.
+        Format::Html => printer.on_stderr(),
+        Format::Text | Format::Yaml | Format::Markdown | Format::Name => printer,
+    };
+    printer.out(format!("{REHEARSAL}  {words}\n")).map_err(Error::Output)
 }
 
 /// A new session on the embedded cluster.
@@ -147,7 +177,7 @@ fn read_faults(file: &Path) -> Result<Faults, Error> {
 fn summary(nodes: usize, began: Timestamp, ended: Timestamp) -> String {
     let took = SignedDuration::from_secs(ended.duration_since(began).as_secs());
     format!(
-        "rehearsed on {nodes} nodes: {took:#} of the cluster's time; no changes were made to the \
+        "{REHEARSAL}  {nodes} nodes: {took:#} of the cluster's time; no changes were made to the \
          cluster\n"
     )
 }
@@ -162,7 +192,7 @@ mod tests {
         let text = summary(412, at(0), at(3_725));
         assert_eq!(
             text,
-            "rehearsed on 412 nodes: 1h 2m 5s of the cluster's time; no changes were made to the \
+            "REHEARSAL  412 nodes: 1h 2m 5s of the cluster's time; no changes were made to the \
              cluster\n"
         );
     }

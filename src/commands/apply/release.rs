@@ -11,6 +11,7 @@ use super::session::{Session, find, unlock};
 use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::Format;
 use daemonset::controller::Owner;
 use daemonset::model::{DaemonSetKey, ManagedBy, PolicySpec};
 use executor::permissions::{Errand, Work};
@@ -69,7 +70,12 @@ async fn release(
     let snapshot = session.snapshot(key).await?;
     let live = find(&snapshot, key)?;
     let Some(pause) = pause(live)? else {
-        session.shell.printer.out(format!("{key} is not paused\n")).map_err(Error::Output)?;
+        let (printer, words) = (session.shell.printer, format!("{key} is not paused\n"));
+        match args.output {
+            // Standard output has only events.
+            Format::Json => printer.err(words),
+            _text => printer.out(words).map_err(Error::Output)?,
+        }
         return Ok(Exit::Done);
     };
     // The plan of the controller once the strategy is restored.

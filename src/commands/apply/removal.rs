@@ -16,6 +16,7 @@ use daemonset::model::{Cascade, DaemonSetKey, Snapshot};
 use planner::plan::{
     Action, Binding, Change, DaemonSetPlan, Difference, Plan, Prune, SourceInfo, Stale,
 };
+use planner::rollout::RunEventData;
 use planner::words::count;
 
 /// Number of attempts to delete. An attempt fails if another client writes the object first: the
@@ -51,12 +52,14 @@ impl Removal<'_> {
         for left in (0..ATTEMPTS).rev() {
             let snapshot = session.snapshot(&self.key).await?;
             let Some(live) = snapshot.daemon_set(&self.key).filter(|live| !live.terminating) else {
-                reporter.event(snapshot.observed_at, "gone", "is already deleted");
+                reporter.event(snapshot.observed_at, RunEventData::Gone, "is already deleted");
                 return Ok(Exit::Done);
             };
             let plan = self.planned(&snapshot, session);
             let one = self.still_to_go(&plan)?;
-            reporter.event(snapshot.observed_at, "deletingDaemonSet", &words(one));
+            let event = RunEventData::DeletingDaemonSet;
+            reporter.event(snapshot.observed_at, event, &words(one));
+            session.acts();
             let writer = lock.writer();
             match writer.delete_daemon_set(live, self.prune.cascade).await {
                 Ok(()) => break,

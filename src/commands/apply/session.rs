@@ -41,16 +41,20 @@ pub(super) struct Session {
     pub logs: bool,
     /// The clock for elapsed time.
     clock: Clock,
-    /// The events of the run, for `-o html`.
+    /// The format of the output.
+    output: Format,
+    /// The events of the run, for `-o html` and the charts of a rehearsal.
     recording: Option<Recording>,
     /// The value of the clock at the start of the run.
     begun: Duration,
     interrupts: mpsc::Receiver<Interrupt>,
     /// Whether an interrupt came during a rollout, whatever its outcome.
     interrupted: bool,
+    /// Whether there was anything to do.
+    acted: bool,
 }
 
-/// The data of the HTML page about a run.
+/// The data of the charts and of the HTML page about a run.
 #[derive(Default)]
 struct Recording {
     /// Nodes of the cluster, as they were last read.
@@ -91,12 +95,24 @@ impl Session {
     ) -> Self {
         let begun = clock.now();
         let shell = shell.clone();
-        let (recording, interrupted, logs) = (None, false, false);
-        Self { shell, cluster, holder, logs, clock, recording, begun, interrupts, interrupted }
+        Self {
+            cluster,
+            holder,
+            logs: false,
+            clock,
+            output: Format::Text,
+            recording: shell.rehearsal.then(Recording::default),
+            shell,
+            begun,
+            interrupts,
+            interrupted: false,
+            acted: false,
+        }
     }
 
     /// Sets the output format. For `-o html`, standard output is reserved for the page.
     pub(super) fn with_output(mut self, output: Format) -> Self {
+        self.output = output;
         if output == Format::Html {
             self.shell.printer = self.shell.printer.on_stderr();
             self.recording = Some(Recording::default());
@@ -111,15 +127,33 @@ impl Session {
     pub(super) fn reported(
         &self,
         done: Result<Exit, Error>,
-        rehearsed: bool,
         printer: Printer,
     ) -> Result<Exit, Error> {
         let Some(Recording { nodes, records }) = &self.recording else { return done };
+        if self.output != Format::Html {
+            return done;
+        }
+        let rehearsed = self.shell.rehearsal;
         let report = RolloutReport { rehearsed, records, tool_version: env!("CARGO_PKG_VERSION") };
         let options = HtmlOptions { nodes, verbose: false };
         let page = render::rollout_html(&report, &options).map_err(Error::from);
         let shown = page.and_then(|page| printer.out(page).map_err(Error::Output));
         done.and_then(|exit| shown.map(|()| exit))
+    }
+
+    /// The rollouts of the run, in order, if they are recorded.
+    pub(super) fn records(&self) -> &[Record] {
+        self.recording.as_ref().map_or(&[], |recording| &recording.records)
+    }
+
+    /// Notes that the run does something.
+    pub(super) fn acts(&mut self) {
+        self.acted = true;
+    }
+
+    /// Whether there was anything to do.
+    pub(super) fn has_acted(&self) -> bool {
+        self.acted
     }
 
     /// Whether the run was interrupted, so that no further DaemonSet is applied.
@@ -152,12 +186,21 @@ impl Session {
         }
     }
 
-    /// Reads the namespace of a DaemonSet.
+    /// Reads the namespace of a DaemonSet, and whether its PriorityClass exists.
     ///
     /// # Errors
     /// It cannot be read.
     pub(super) async fn snapshot(&mut self, key: &DaemonSetKey) -> Result<Snapshot, Error> {
-        self.snapshot_for(key, &[]).await
+        let mut snapshot = self.snapshot_for(key, &[]).await?;
+        let live = snapshot.daemon_set(key);
+        let class = live.and_then(|live| live.spec.template.needed_priority_class());
+        let names = class.into_iter().map(str::to_owned).collect();
+        snapshot.priority_classes = self
+            .unless_interrupted(async |_, cluster| {
+                Ok(cluster.live().priority_classes(names).await?)
+            })
+            .await?;
+        Ok(snapshot)
     }
 
     /// As [`snapshot`](Self::snapshot), for a plan of these DaemonSets.
@@ -197,9 +240,9 @@ impl Session {
         }
         let (holder, options) = (self.holder.clone(), pace.lock(self.clock.clone(), elapsed));
         self.unless_interrupted(async |shell, cluster| {
-            let (printer, now) = (shell.printer, shell.now);
-            let waits =
-                |wait: &LockWait| ProgressReporter::plain(key, output, printer).waits(wait, now);
+            let waits = |wait: &LockWait| {
+                ProgressReporter::plain(key, output, shell).waits(wait, shell.now);
+            };
             Ok(Arc::new(cluster.lock_reports(key, &holder, &options, &waits).await?))
         })
         .await
@@ -250,6 +293,7 @@ impl Session {
         output: Format,
     ) -> Result<Ending, Error> {
         let Owner { key, managed_by, .. } = *owner;
+        self.acts();
         let observer = self.observe(owner).await?;
         let mut reporter = ProgressReporter::new(key, output, &self.shell);
         let mut clocks = Clocks { cluster: &self.cluster, shown: false };

@@ -8,6 +8,7 @@ use super::planning::{ApprovalRequest, planned};
 use super::session::{Session, find};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::Format;
 use daemonset::model::{DaemonSetKey, RevisionNumber, is_commit_id};
 use executor::permissions::Work;
 use planner::plan::{Binding, SourceInfo};
@@ -88,7 +89,12 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
     }
     let exit = asking.each(&[&desired], &refused, session).await?;
     if let Some(version) = undone.filter(|_| exit == Exit::Done) {
-        session.shell.printer.out(to_make_it_last(&version)).map_err(Error::Output)?;
+        let printer = session.shell.printer;
+        match args.named.common.output {
+            // Standard output has only events.
+            Format::Json => printer.err(to_make_it_last(&version)),
+            _text => printer.out(to_make_it_last(&version)).map_err(Error::Output)?,
+        }
     }
     Ok(exit)
 }

@@ -19,8 +19,9 @@ const USERS: usize = 24;
 const OPTIONAL: [(&str, &str); 4] =
     [("events", "watch"), ("events", "list"), ("pods", "create"), ("pods/log", "get")];
 
-/// Optional lists: tried, and not used if they are denied.
-const OPTIONAL_LISTS: [&str; 3] = ["namespaces", "services", "leases"];
+/// Optional reads: tried, and not used if they are denied.
+const OPTIONAL_READS: [(&str, &str); 4] =
+    [("namespaces", "list"), ("services", "list"), ("leases", "list"), ("priorityclasses", "get")];
 
 /// Resource and verb.
 pub(super) type Right = (String, String);
@@ -66,8 +67,17 @@ pub(super) fn without(role: &Value, missing: &Right, name: &str) -> Value {
     role
 }
 
+/// The PriorityClass that the template names, so that it is looked up.
+const CLASS: &str = "
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: infrastructure}
+value: 1000
+";
+
 fn version(namespace: &str, image: &str) -> String {
-    manifest(namespace, image, &at_most("3"))
+    let class = "spec:\n      priorityClassName: infrastructure\n      terminationGrace";
+    manifest(namespace, image, &at_most("3")).replace("spec:\n      terminationGrace", class)
 }
 
 /// The result of one run.
@@ -146,8 +156,8 @@ impl<'p> Worker<'p> {
     fn table_says_so(&self, missing: &Right) {
         let output = self.run(&["can-i", "--prune", &format!("{}/agent", self.user)], "");
         let (resource, verb) = (missing.0.as_str(), missing.1.as_str());
-        let is_optional = OPTIONAL.contains(&(resource, verb))
-            || verb == "list" && OPTIONAL_LISTS.contains(&resource);
+        let is_optional =
+            OPTIONAL.contains(&(resource, verb)) || OPTIONAL_READS.contains(&(resource, verb));
         let table = stdout(&output);
         let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let denied: BTreeSet<Right> = rows
@@ -223,6 +233,7 @@ fn the_shipped_role_has_exactly_the_needed_permissions() {
     let plane = users.fold(builder, |builder, user| builder.user(&user, &[])).start();
     plane.create_nodes(three_zones(NODES));
     plane.kubectl(&["apply", "--kustomize", concat!(env!("CARGO_MANIFEST_DIR"), "/deploy")]);
+    plane.kubectl_stdin(&["apply", "--filename=-"], CLASS);
     let role = shipped("ds-apply.yaml");
     let all: Vec<Right> = rights(&role).into_iter().collect();
     assert!(all.len() <= USERS, "{} rights", all.len());
@@ -280,7 +291,7 @@ fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &st
     if OPTIONAL.contains(&(resource, verb)) {
         assert!(last.code == Some(0) && !tried, "without {missing:?}: {}", last.reported);
         assert_eq!(worker.denied(), BTreeSet::new(), "without {missing:?}");
-    } else if verb == "list" && OPTIONAL_LISTS.contains(&resource) {
+    } else if OPTIONAL_READS.contains(&(resource, verb)) {
         assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.reported);
         assert!(worker.denied().contains(missing), "without {missing:?}: {:?}", worker.denied());
     } else {

@@ -26,9 +26,10 @@ fn conflicts_of_a_named_manager_are_forced_in_one_revision() {
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;
     let server_side = ["apply", "--server-side", "--field-manager=helm", "--filename=-"];
-    let cases: [(&str, &[&str], &str); 2] = [
+    let cases: [(&str, &[&str], &str); 3] = [
         ("kubectl", &["apply", "--filename=-"], "kubectl-client-side-apply"),
         ("helm", &server_side, "helm"),
+        ("nobody", &server_side, "before-first-apply"),
     ];
     thread::scope(|scope| {
         for (namespace, apply, manager) in cases {
@@ -42,6 +43,12 @@ fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &s
     plane.kubectl_stdin(apply, &theirs(namespace));
     let fleet = Fleet { plane, namespace: namespace.to_owned(), nodes: NODES };
     fleet.wait_until_available();
+    if manager == "before-first-apply" {
+        // The only way to remove all owners.
+        let patch = ["--type=merge", "--patch={\"metadata\": {\"managedFields\": [{}]}}"];
+        let to = format!("--namespace={namespace}");
+        plane.kubectl(&[&[to.as_str(), "patch", "daemonset", "agent"][..], &patch].concat());
+    }
 
     let refused = fleet.apply(&version(namespace, "v2"), &[]);
     assert_eq!(refused.status.code(), Some(6), "{}", output_text(&refused));
@@ -49,6 +56,13 @@ fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &s
     assert!(output_text(&refused).contains(&flag), "{}", output_text(&refused));
     assert_eq!(fleet.images(), ["v1".to_owned()].into(), "nothing was changed");
     assert_eq!(fleet.revisions().len(), 1);
+
+    // A rehearsal does the same, and changes nothing.
+    let rehearsed = fleet.apply(&version(namespace, "v2"), &[&flag, "--rehearse"]);
+    assert_eq!(rehearsed.status.code(), Some(0), "{}", output_text(&rehearsed));
+    let replaced = format!("{NODES} nodes replaced");
+    assert!(output_text(&rehearsed).contains(&replaced), "{}", output_text(&rehearsed));
+    assert_eq!(fleet.images(), ["v1".to_owned()].into(), "nothing was changed");
 
     let watcher = fleet.watch();
     let output = fleet.apply(&version(namespace, "v2"), &[&flag]);

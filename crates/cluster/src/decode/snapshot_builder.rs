@@ -324,6 +324,7 @@ impl SnapshotBuilder {
             namespaces: self.namespaces,
             services: self.services,
             leases: self.leases,
+            priority_classes: BTreeMap::new(),
             coverage,
             unreadable: self.unreadable.into_iter().map(rest::reported).collect(),
         };

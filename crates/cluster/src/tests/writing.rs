@@ -121,7 +121,7 @@ async fn each_write_is_one_request() {
         json!([
             {"op": "test", "path": "/metadata/uid", "value": "u"},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": "5"},
-            {"op": "replace", "path": "/metadata/managedFields", "value": [{"manager": "m"}]},
+            {"op": "add", "path": "/metadata/managedFields", "value": [{"manager": "m"}]},
         ]),
     );
     let notes = BTreeMap::from([("a", Some("1")), ("b", None)]);

@@ -40,12 +40,13 @@ pub(super) fn apply(apply: &Apply<'_>) -> Vec<u8> {
 
 /// A JSON patch of the managed fields of exactly this version of the object. Writing the resource
 /// version makes it a precondition, which fails with 409 instead of a failed test's 422; the test
-/// checks the uid.
+/// checks the uid. `add` also replaces a field that exists, and an object can be without managed
+/// fields: another client removed them, or the recording of a rehearsal does not contain them.
 pub(super) fn managed_fields(live: &DaemonSet, managed_fields: &Value) -> Vec<u8> {
     let patch = json!([
         {"op": "test", "path": "/metadata/uid", "value": live.uid},
         {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()},
-        {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
+        {"op": "add", "path": "/metadata/managedFields", "value": managed_fields},
     ]);
     patch.to_string().into()
 }

@@ -190,7 +190,17 @@ pub struct PodTemplate {
     pub placement: PodPlacement,
 }
 
+/// The PriorityClasses that every cluster has (upstream: `SystemPriorityClasses`).
+const SYSTEM_PRIORITY_CLASSES: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
+
 impl PodTemplate {
+    /// The PriorityClass that has to exist for the pods to be created: `spec.priorityClassName`,
+    /// unless it is empty or a class that every cluster has.
+    pub fn needed_priority_class(&self) -> Option<&str> {
+        let name = self.raw.pointer("/spec/priorityClassName")?.as_str()?;
+        (!name.is_empty() && !SYSTEM_PRIORITY_CLASSES.contains(&name)).then_some(name)
+    }
+
     /// Reads the typed view from a whole template.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! A cluster at one moment: the only input of a plan from the cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -38,6 +38,9 @@ pub struct Snapshot {
     pub services: Vec<Service>,
     /// Leases of the namespaces in scope that record failed templates or are held.
     pub leases: Vec<Lease>,
+    /// Whether each PriorityClass exists that the templates to plan name. A class that is not in
+    /// the map was not looked up: the user may not read it, or the snapshot is a recording.
+    pub priority_classes: BTreeMap<String, bool>,
     /// The lists that were read, and those that could not be.
     pub coverage: Coverage,
     /// Objects that could not be decoded, by kind and name.

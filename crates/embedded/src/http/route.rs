@@ -116,6 +116,9 @@ pub(super) fn route(path: &str) -> Result<Route, Status> {
         ["apis", group, version, rest @ ..] => (group_of(&format!("{group}/{version}")), rest),
         _ => (None, &[][..]),
     };
+    if let ["apis", "scheduling.k8s.io", "v1", "priorityclasses", name] = parts.as_slice() {
+        return Err(not_loaded(name));
+    }
     let group = group.ok_or_else(no_such_path)?;
     match rest {
         ["selfsubjectaccessreviews"] if group == Group::Authorization => Ok(Route::AccessReview),
@@ -150,6 +153,13 @@ fn objects(group: Group, namespace: &str, rest: &[&str]) -> Result<Route, Status
     }
     let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
     Ok(Route::Objects(Objects { kind, namespace, name, subresource }))
+}
+
+/// The answer for a PriorityClass: none is loaded, which does not mean that it does not exist.
+fn not_loaded(name: &str) -> Status {
+    let why = "the embedded cluster has no PriorityClasses";
+    let message = format!("priorityclasses.scheduling.k8s.io {name:?} is forbidden: {why}");
+    Status::new(Reason::Forbidden, message)
 }
 
 /// The answer for unknown paths (upstream: `NewGenericServerResponse`).

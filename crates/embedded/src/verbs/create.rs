@@ -66,6 +66,9 @@ impl Verbs<'_> {
         }
         strategy::prepare_create(kind, &mut object);
         metadata::tidy(&mut object);
+        if kind == Kind::Pod && !self.store.any_priority_class {
+            strategy::check_priority_class(&object)?;
+        }
         strategy::check_create(kind, &object, &mut self.store.last_spec)?;
         let name = metadata::text(&object, "name");
         if self.store.get(kind, namespace, name).is_some() {

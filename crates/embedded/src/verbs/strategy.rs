@@ -7,6 +7,8 @@
 
 mod pod;
 
+pub(super) use pod::check_priority_class;
+
 use serde_json::{Map, Value, json};
 
 use super::{Part, metadata};
@@ -182,10 +184,7 @@ fn set_template_generation(daemon_set: &mut Value, generation: i64) {
 pub(super) fn check_create(kind: Kind, object: &Value, last: &mut LastSpec) -> Result<(), Status> {
     let causes = match kind {
         Kind::DaemonSet => Cause::of_manifest(&manifest::validate(object)),
-        Kind::Pod => {
-            pod::admit(object)?;
-            pod::check(object, last)
-        }
+        Kind::Pod => pod::check(object, last),
         Kind::ControllerRevision => check_revision(object),
         Kind::Lease => check_lease(object),
         Kind::Service => {

@@ -145,6 +145,8 @@ fn about(
     warnings.extend(of_manifest);
     warnings.extend(warnings::creates_at_once(plan));
     warnings.extend(warnings::services::warnings(plan, daemon_set_view, live, snapshot));
+    let target = &daemon_set_view.owner.spec.template;
+    warnings.extend(warnings::priority_class::warning(plan, target, snapshot));
     warnings
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod host_ports;
 mod node_selector;
+pub(super) mod priority_class;
 pub(super) mod requests;
 pub(super) mod services;
 pub(super) mod unchecked;

@@ -18,8 +18,9 @@ use super::progress::Report;
 use super::request::Purpose;
 use super::state::{AllowedActions, Course, State, Stop};
 use super::task::{Goal, Task};
-use super::view::{NodeView, RolloutView};
+use super::view::{NodeView, RolloutView, count};
 use crate::classification::NodeBudget;
+use crate::plan::PausedRollout;
 use daemonset::controller::revision_data::{Matching, data_for, matches};
 use daemonset::model::{DaemonSet, UpdateStrategy};
 
@@ -116,7 +117,7 @@ impl<'w> Step<'_, 'w> {
         } else if matches!(self.state.stop, Some(Stop::LockLost { .. })) {
             Outcome::LockLost
         } else if self.state.stop == Some(Stop::InterruptedTwice) {
-            Outcome::Interrupted
+            self.interrupted()
         } else if self.state.course == Course::Forward && self.is_timed_out() {
             Outcome::Paused { why: PauseReason::Timeout }
         } else {
@@ -148,7 +149,7 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         if self.state.stop == Some(Stop::Interrupted) {
-            return Err(Halt::End(Outcome::Interrupted));
+            return Err(Halt::End(self.interrupted()));
         }
         self.wake_at(Some(self.now + BLIND_PAUSE));
         // A stall from before may continue; it is only not observed.
@@ -198,7 +199,7 @@ impl<'w> Step<'_, 'w> {
         if self.state.stop != Some(Stop::Interrupted) {
             return Ok(());
         }
-        let Some(live) = live else { return Err(Halt::End(Outcome::Interrupted)) };
+        let Some(live) = live else { return Err(Halt::End(self.interrupted())) };
         let view = self.look(live);
         let failed = self.ask_gates(&view);
         let waits = |node_view: &NodeView<'_>| {
@@ -210,8 +211,23 @@ impl<'w> Step<'_, 'w> {
                 && self.state.pods.waiting.contains_key(name)
                 && !failed.contains_key(name)
         };
-        let waits = view.node_views.iter().any(waits);
-        Err(if waits { Halt::Wait } else { Halt::End(Outcome::Interrupted) })
+        let in_flight = count(view.node_views.iter().filter(|node_view| waits(node_view)));
+        if in_flight == 0 {
+            return Err(Halt::End(self.interrupted()));
+        }
+        if !std::mem::replace(&mut self.state.shown.stopping, true) {
+            self.report(Report::Stopping { in_flight });
+        }
+        Err(Halt::Wait)
+    }
+
+    /// The outcome of an interrupted run.
+    fn interrupted(&self) -> Outcome {
+        let is_paused = |live: &DaemonSet| matches!(PausedRollout::of(live), Ok(Some(_)));
+        // The write may not be observed yet.
+        let is_held = self.state.writing.held && self.is_done(Purpose::Apply);
+        let paused = is_held || self.observed.daemon_set.is_some_and(is_paused);
+        Outcome::Interrupted { paused: paused && !self.is_done(Purpose::RestoreStrategy) }
     }
 
     pub(super) fn look(&self, live: &'w DaemonSet) -> RolloutView<'w> {

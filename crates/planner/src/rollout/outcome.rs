@@ -69,7 +69,11 @@ pub enum Outcome {
         replaced_by: Option<Uid>,
     },
     /// Ctrl-C or SIGTERM; the DaemonSet is left as it is.
-    Interrupted,
+    Interrupted {
+        /// Whether the DaemonSet is paused. If it is not, it may be unchanged, or its controller
+        /// continues.
+        paused: bool,
+    },
     /// Another run holds the lock.
     LockLost,
     /// The server rejected a request, and the live strategy is not `OnDelete`.
@@ -266,7 +270,7 @@ impl Outcome {
             | Self::Paused { .. }
             | Self::Stale { .. }
             | Self::Gone { .. }
-            | Self::Interrupted
+            | Self::Interrupted { .. }
             | Self::LockLost
             | Self::Failed { .. } => None,
         }
@@ -473,7 +477,8 @@ impl fmt::Display for Outcome {
             Self::Gone { replaced_by: Some(uid) } => {
                 write!(f, "the DaemonSet is gone; another one has its name (uid {uid})")
             }
-            Self::Interrupted => f.write_str("interrupted"),
+            Self::Interrupted { paused: true } => f.write_str("paused: the run was interrupted"),
+            Self::Interrupted { paused: false } => f.write_str("interrupted"),
             Self::LockLost => f.write_str("another run took the lock"),
             Self::Failed { request, failure } => write!(f, "{request}: {failure}"),
         }

@@ -9,9 +9,9 @@ use super::effect::Effect;
 use super::gate;
 use super::next_deletes::{self, Next, Replacer};
 use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
-use super::progress::Report;
+use super::progress::{Arrival, Report};
 use super::request::Delete;
-use super::state::{Awaited, Creates, RequestState, Stall, State};
+use super::state::{Awaited, Creates, RequestState, Stall, State, Waiting};
 use super::task::Target;
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
@@ -98,6 +98,7 @@ impl Step<'_, '_> {
     pub(super) fn ask_gates(&mut self, view: &RolloutView<'_>) -> BTreeMap<NodeName, PodFailure> {
         self.note_recovered(view);
         self.note_arrived(view);
+        self.note_had_pod(view);
         let State { pods, creates, .. } = &mut *self.state;
         let report = gate::check(view, pods, creates, &self.task.pace);
         self.wake_at(report.next);
@@ -134,17 +135,38 @@ impl Step<'_, '_> {
     }
 
     fn note_arrived(&mut self, view: &RolloutView<'_>) {
-        let pods = &mut self.state.pods;
-        let waits =
-            |node: &NodeName| pods.waiting.get(node).is_some_and(|it| it.what == Awaited::Pod);
-        let well = view
-            .node_views
-            .iter()
-            .filter(|node_view| matches!(node_view.pod_state, PodState::UpdatedAvailable(_)));
-        let arrived =
-            well.map(|node_view| &node_view.node.name).filter(|node| waits(node)).cloned();
-        let arrived: Vec<_> = arrived.collect();
-        pods.arrived.extend(arrived);
+        let pods = &self.state.pods;
+        let surges = allows_surge(&view.live.spec.update_strategy);
+        let mut arrived = Vec::new();
+        for node_view in &view.node_views {
+            let PodState::UpdatedAvailable(_) = node_view.pod_state else { continue };
+            let node = &node_view.node.name;
+            let waited = pods.waiting.get(node).filter(|it| it.what == Awaited::Pod);
+            let Some(Waiting { since, .. }) = waited else { continue };
+            let how = match (pods.had_pod.contains(node), surges) {
+                (false, _) => Arrival::Created,
+                (true, true) => Arrival::Surged,
+                (true, false) => Arrival::Recreated,
+            };
+            arrived.push((node.clone(), how, self.now.duration_since(*since).as_secs()));
+        }
+        for (node, how, seconds) in arrived {
+            self.state.pods.arrived.insert(node.clone());
+            // The others are reported as recovered.
+            if !self.state.pods.renewed.contains(&node) {
+                self.report(Report::Arrived { node, how, seconds });
+            }
+        }
+    }
+
+    /// Remembers the nodes that have or had a pod, before the next ones arrive.
+    fn note_had_pod(&mut self, view: &RolloutView<'_>) {
+        let had_pod = &mut self.state.pods.had_pod;
+        for node_view in view.node_views.iter().filter(|node_view| node_view.has_had_pod()) {
+            if !had_pod.contains(&node_view.node.name) {
+                had_pod.insert(node_view.node.name.clone());
+            }
+        }
     }
 
     /// The nodes on which the in-process controller may create a pod now: those where the run has
@@ -199,7 +221,7 @@ impl Step<'_, '_> {
 
     pub(super) fn report_progress(&mut self, view: &RolloutView<'_>) {
         let wave = next_deletes::current(view, self.state);
-        let progress = view.progress(wave, self.state.pods.waiting.len());
+        let progress = view.progress(wave, &self.state.pods);
         if self.state.shown.progress != Some(progress) {
             self.state.shown.progress = Some(progress);
             self.report(Report::Progress(progress));

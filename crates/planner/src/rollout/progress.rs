@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::outcome::PodFailure;
 use super::request::{Delete, Purpose};
@@ -26,6 +26,20 @@ pub enum Report {
         /// Time since the delete, in seconds.
         seconds: i64,
     },
+    /// A pod that this run did not make room for is available for the first time.
+    Arrived {
+        /// The node.
+        node: NodeName,
+        /// How the node got the pod.
+        how: Arrival,
+        /// Time for which the run has waited for it, in seconds.
+        seconds: i64,
+    },
+    /// The run was interrupted: it starts nothing more, and waits for the pods in flight.
+    Stopping {
+        /// Number of nodes in flight.
+        in_flight: u32,
+    },
     /// More nodes than `maxUnavailable` lost their Ready pod within a minute without a delete: no
     /// pods are deleted until they recover.
     LostReady {
@@ -43,38 +57,21 @@ pub enum Report {
     Progress(Progress),
 }
 
-impl Report {
-    /// The machine-readable code of the report.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Writing(_) => "writing",
-            Self::Revision(_) => "revision",
-            Self::Deleting(_) => "deleting",
-            Self::Recovered { .. } => "recovered",
-            Self::LostReady { .. } => "lostReady",
-            Self::Failed { .. } => "failed",
-            Self::Progress(_) => "progress",
-        }
-    }
-
-    /// The data of the report, for programs.
-    pub fn data(&self) -> Value {
-        match self {
-            Self::Writing(_) => json!({}),
-            Self::Revision(name) => json!({ "revision": name }),
-            Self::Deleting(Delete { pod, uid, node, reason, cost: _ }) => {
-                json!({ "node": node, "pod": pod, "uid": uid, "reason": reason.code() })
-            }
-            Self::Recovered { node, seconds } => json!({ "node": node, "seconds": seconds }),
-            Self::LostReady { nodes } => json!({ "nodes": nodes }),
-            Self::Failed { node, pod_failure: _ } => json!({ "node": node }),
-            Self::Progress(progress) => json!({ "progress": progress }),
-        }
-    }
+/// How a node got a new pod that this run has not deleted another one for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Arrival {
+    /// The node had no pod before.
+    Created,
+    /// The new pod was started next to the old one.
+    Surged,
+    /// The old pod went away without this run, such as a failed one that the controller replaced.
+    Recreated,
 }
 
 /// Rollout progress, as node counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Progress {
     /// Nodes that should run a pod.
     pub desired: u32,
@@ -84,15 +81,23 @@ pub struct Progress {
     pub available: u32,
     /// Nodes without an available pod that count against the budget.
     pub unavailable: u32,
+    /// The part of `unavailable` that never had a pod: these nodes wait for their first one.
+    pub awaiting_first_pod: u32,
     /// Nodes that may be unavailable.
     pub allowed: u32,
+    /// Nodes with an old and a new pod.
+    pub surging: u32,
+    /// Nodes that may have an old and a new pod.
+    pub may_surge: u32,
     /// Nodes whose new pod is not available yet.
     pub recovering: u32,
     /// Nodes with an outdated pod.
     pub outdated: u32,
     /// Nodes that are skipped because they are not Ready.
     pub skipped: u32,
-    /// The wave in progress, from 1; none when no outdated pod is left.
+    /// The wave in progress, from 1; none when no outdated pod is left. Plans have one wave, so it
+    /// is not shown.
+    #[serde(skip)]
     pub wave: Option<u32>,
 }
 
@@ -105,6 +110,18 @@ impl fmt::Display for Report {
                 write!(f, "{node}: deleting pod {pod} ({reason})")
             }
             Self::Recovered { node, seconds } => write!(f, "{node}: available after {seconds}s"),
+            Self::Arrived { node, how, seconds } => match how {
+                Arrival::Created => {
+                    write!(f, "{node}: its first pod is available after {seconds}s")
+                }
+                Arrival::Surged => write!(f, "{node}: its new pod is available after {seconds}s"),
+                Arrival::Recreated => write!(f, "{node}: available again after {seconds}s"),
+            },
+            Self::Stopping { in_flight } => write!(
+                f,
+                "stopping after {} in flight; press again to stop at once",
+                count((*in_flight).try_into().unwrap_or(usize::MAX), "pod")
+            ),
             Self::LostReady { nodes } => write!(
                 f,
                 "{} became NotReady within a minute: no pods are deleted until they recover",
@@ -134,8 +151,11 @@ impl fmt::Display for Progress {
             updated,
             available,
             unavailable,
+            awaiting_first_pod,
             allowed,
             recovering,
+            surging,
+            may_surge,
             outdated: _,
             skipped,
             wave: _,
@@ -143,8 +163,15 @@ impl fmt::Display for Progress {
         write!(
             f,
             "{updated} of {desired} updated, {available} available, {recovering} recovering; \
-             {unavailable} unavailable, at most {allowed} allowed"
+             {} unavailable, at most {allowed} allowed",
+            unavailable.saturating_sub(*awaiting_first_pod)
         )?;
+        if *may_surge > 0 {
+            write!(f, "; {surging} surging, at most {may_surge} allowed")?;
+        }
+        if *awaiting_first_pod > 0 {
+            write!(f, "; {awaiting_first_pod} waiting for their first pod")?;
+        }
         if *skipped > 0 { write!(f, "; {skipped} skipped") } else { Ok(()) }
     }
 }

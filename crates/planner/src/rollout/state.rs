@@ -187,6 +187,8 @@ pub(super) struct Pods {
     pub(super) renewed: BTreeSet<NodeName>,
     /// Nodes that waited for a new pod and now have an available one.
     pub(super) arrived: BTreeSet<NodeName>,
+    /// Nodes on which an old or an available pod was observed; all others wait for their first one.
+    pub(super) had_pod: BTreeSet<NodeName>,
     /// Nodes that wait for a pod to leave or to become available.
     pub(super) waiting: BTreeMap<NodeName, Waiting>,
     /// Pods with a permanent failure, with the time when it was first observed.
@@ -257,6 +259,8 @@ pub(super) struct Told {
     pub(super) failed: BTreeSet<NodeName>,
     /// Whether the loss of many Ready pods was reported ([`Report::LostReady`](super::Report)).
     pub(super) lost_ready: bool,
+    /// Whether the user was told that the interrupted run waits for pods in flight.
+    pub(super) stopping: bool,
 }
 
 impl Pods {

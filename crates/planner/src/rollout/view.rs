@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::observed_cluster::ObservedCluster;
 use super::progress::Progress;
-use super::state::{RequestState, State};
+use super::state::{Pods, RequestState, State};
 use super::task::{Goal, Task};
 use crate::classification::{Availability, NodeBudget, SkippedNodes, Templates};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
@@ -58,6 +58,9 @@ pub(super) struct NodeView<'a> {
     pub pod_state: PodState<'a>,
     /// Whether the node has an available pod, of any revision.
     pub has_available_pod: bool,
+    /// Whether the controller counts one of its pods as available, by the declared
+    /// `minReadySeconds`. A surge goes on by this.
+    has_serving_pod: bool,
     /// A pod that is terminating or was sent a delete.
     terminating: Option<&'a Pod>,
 }
@@ -180,6 +183,8 @@ impl<'a> RolloutView<'a> {
             ([], None, None) => PodState::Empty,
         };
         let has_available_pod = alive.iter().any(|pod| self.is_available(pod));
+        let declared = self.live.spec.min_ready_seconds;
+        let has_serving_pod = alive.iter().any(|pod| pod.serves(declared, self.now));
         let obstacle = placement.obstacle.clone();
         let mut node_view = NodeView {
             node,
@@ -188,6 +193,7 @@ impl<'a> RolloutView<'a> {
             node_budget,
             pod_state,
             has_available_pod,
+            has_serving_pod,
             terminating,
         };
         if node_view.has_outdated_pod() {
@@ -223,7 +229,7 @@ impl<'a> RolloutView<'a> {
     }
 
     /// The rollout progress as node counts.
-    pub(super) fn progress(&self, wave: Option<u32>, recovering: usize) -> Progress {
+    pub(super) fn progress(&self, wave: Option<u32>, pods: &Pods) -> Progress {
         let desired = || self.node_views.iter().filter(|node_view| node_view.is_desired());
         let is_updated = |node_view: &&NodeView<'_>| match node_view.pod_state {
             PodState::UpdatedAvailable(_)
@@ -235,13 +241,26 @@ impl<'a> RolloutView<'a> {
             | PodState::Ended(_)
             | PodState::Empty => false,
         };
+        let limits = Limits::of(&self.live.spec.update_strategy, self.desired);
+        let may_surge = limits.map_or(0, |limits| limits.max_surge);
+        // The controller, which surges, counts by its own rule.
+        let is_unavailable = |node_view: &&NodeView<'_>| {
+            node_view.is_unavailable() && !(may_surge > 0 && node_view.has_serving_pod)
+        };
         Progress {
             desired: self.desired,
             updated: count(desired().filter(is_updated)),
             available: count(desired().filter(|node_view| node_view.has_available_pod)),
-            unavailable: self.unavailable(),
+            unavailable: count(self.node_views.iter().filter(is_unavailable)),
+            awaiting_first_pod: count(self.node_views.iter().filter(|node_view| {
+                node_view.is_in_flight()
+                    && is_unavailable(node_view)
+                    && !pods.had_pod.contains(&node_view.node.name)
+            })),
             allowed: self.allowed,
-            recovering: u32::try_from(recovering).unwrap_or(u32::MAX),
+            surging: count(desired().filter(|node_view| node_view.is_surging())),
+            may_surge,
+            recovering: u32::try_from(pods.waiting.len()).unwrap_or(u32::MAX),
             outdated: count(
                 self.node_views.iter().filter(|node_view| node_view.has_outdated_pod()),
             ),
@@ -327,6 +346,23 @@ impl<'a> NodeView<'a> {
             | PodState::Terminating(_)
             | PodState::Ended(_)
             | PodState::Empty => None,
+        }
+    }
+
+    /// Whether the node has an old and a new pod.
+    fn is_surging(&self) -> bool {
+        matches!(self.pod_state, PodState::Several { updated: Some(_), outdated: Some(_) })
+    }
+
+    /// Whether the node has an old pod, or an available one.
+    pub(super) fn has_had_pod(&self) -> bool {
+        match self.pod_state {
+            PodState::UpdatedUnavailable(_) | PodState::Empty => self.terminating.is_some(),
+            PodState::UpdatedAvailable(_)
+            | PodState::Outdated(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
+            | PodState::Ended(_) => true,
         }
     }
 

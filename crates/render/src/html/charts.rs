@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::markup::Html;
-use crate::view::BudgetUse;
+use crate::view::{BudgetUse, Series};
 use planner::plan::DaemonSetForecast;
 use planner::words::grouped;
 
@@ -64,25 +64,29 @@ pub(super) fn spell(forecast: &DaemonSetForecast, start: u64, end: u64) -> Html 
     Html::with("svg", &attributes, path("fill", &bars))
 }
 
-/// A chart of the use of the budget until `end`, in seconds.
-pub(super) fn usage(name: &str, uses: &[BudgetUse], end: u32) -> Html {
-    let most = uses.iter().map(|it| it.unavailable.max(it.allowed)).max().unwrap_or(1).max(1);
-    let scale = Scale { most_x: f64::from(end.max(1)), most_y: f64::from(most) };
-    let allowed = uses.iter().map(|it| it.allowed).max().unwrap_or_default();
-    let area = scale.steps(&thinned(uses, end), |it| it.unavailable, end);
-    let budget = scale.steps(uses, |it| it.allowed, end);
+/// A chart of one number over time until `end`, in seconds, and of its budget if it has one.
+pub(super) fn usage(name: &str, uses: &[BudgetUse], series: Series, end: u32) -> Html {
+    let allowed = uses.iter().filter_map(|it| series.allowed(it)).max();
+    let most = uses.iter().map(|it| series.value(it)).max().unwrap_or_default();
+    let top = most.max(allowed.unwrap_or_default()).max(1);
+    let scale = Scale { most_x: f64::from(end.max(1)), most_y: f64::from(top) };
+    let value = |it: &BudgetUse| series.value(it);
+    let area = scale.steps(&thinned(uses, series, end), value, end);
     let under = format!("{area}L{WIDTH} {:.1}L{LEFT} {:.1}Z", scale.y(0.0), scale.y(0.0));
-    let y = scale.y(f64::from(allowed));
-    let mut labels = vec![
-        label(LEFT - 6.0, y + 4.0, "end", &grouped(allowed)),
-        label(LEFT - 6.0, scale.y(0.0), "end", "0"),
-        label(WIDTH, y - 5.0, "end", "budget"),
-    ];
+    let number = |value: u32| {
+        let y = scale.y(f64::from(value));
+        label(LEFT - 6.0, y + if value == 0 { 0.0 } else { 4.0 }, "end", &grouped(value))
+    };
+    let mut labels = vec![number(0), number(most.max(1))];
     labels.extend(times(scale, HEIGHT, end));
-    if most > allowed {
-        labels.push(label(LEFT - 6.0, scale.y(f64::from(most)) + 4.0, "end", &grouped(most)));
+    let mut drawn = vec![path("area", &under), path("line", &area)];
+    if let Some(allowed) = allowed {
+        let budget = scale.steps(uses, |it| series.allowed(it).unwrap_or_default(), end);
+        drawn.push(path("budget", &budget));
+        labels.push(label(WIDTH, scale.y(f64::from(allowed)) - 5.0, "end", "budget"));
+        labels.extend((allowed != most.max(1)).then(|| number(allowed)));
     }
-    let drawn = [path("area", &under), path("line", &area), path("budget", &budget), scale.frame()];
+    drawn.push(scale.frame());
     svg(name, HEIGHT, drawn.into_iter().chain(waves(scale, uses)).chain(labels).collect())
 }
 
@@ -100,13 +104,13 @@ fn waves(scale: Scale, uses: &[BudgetUse]) -> Vec<Html> {
     marks.collect()
 }
 
-/// At most one value per pixel: the one with the most unavailable nodes.
-fn thinned(uses: &[BudgetUse], end: u32) -> Vec<BudgetUse> {
+/// At most one value per pixel: the highest.
+fn thinned(uses: &[BudgetUse], series: Series, end: u32) -> Vec<BudgetUse> {
     const PIXELS: u64 = 1_800;
     let pixel = |it: &BudgetUse| u64::from(it.at) * PIXELS / u64::from(end.max(1));
     let pixels = uses.chunk_by(|a, b| pixel(a) == pixel(b));
     let shown = pixels.flat_map(|some| {
-        let highest = some.iter().copied().max_by_key(|it| it.unavailable);
+        let highest = some.iter().copied().max_by_key(|it| series.value(it));
         let last = some.last().copied().filter(|last| Some(*last) != highest);
         highest.into_iter().chain(last)
     });
@@ -163,8 +167,8 @@ impl Scale {
     }
 
     /// A line that keeps each value until the next.
-    fn steps(self, uses: &[BudgetUse], value: fn(&BudgetUse) -> u32, end: u32) -> String {
-        let first = uses.first().map_or(0, value);
+    fn steps(self, uses: &[BudgetUse], value: impl Fn(&BudgetUse) -> u32, end: u32) -> String {
+        let first = uses.first().map_or(0, &value);
         let mut line = format!("M{LEFT} {:.1}", self.y(f64::from(first)));
         for it in uses {
             let (x, y) = (self.x(f64::from(it.at)), self.y(f64::from(value(it))));
@@ -244,9 +248,13 @@ mod tests {
 
     #[test]
     fn the_highest_value_of_a_pixel_is_kept() {
-        let at = |at, unavailable| BudgetUse { at, unavailable, allowed: 9, wave: None };
+        let at =
+            |at, unavailable| BudgetUse { at, unavailable, allowed: 9, ..BudgetUse::default() };
         let uses = [at(0, 1), at(1, 7), at(2, 3), at(40_000, 2)];
-        assert_eq!(thinned(&uses, 90_000), [at(1, 7), at(2, 3), at(40_000, 2)]);
+        assert_eq!(
+            thinned(&uses, Series::Unavailable, 90_000),
+            [at(1, 7), at(2, 3), at(40_000, 2)]
+        );
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub fn drift_html(drift: &Drift, options: &HtmlOptions<'_>) -> Result<String, Er
         },
         about: compared(&drift.origin).collect(),
         glance: [tiles(glance), warnings(&drift.warnings)].into(),
+        fleet: "Fleet".to_owned(),
         before: each(&drift, options.verbose),
         after: Html::default(),
         picture: picture(&drift.daemon_sets, options),

@@ -42,6 +42,8 @@ pub(super) struct Page {
     pub about: Vec<String>,
     /// The most important numbers.
     pub glance: Html,
+    /// The heading of the map and the table of nodes.
+    pub fleet: String,
     /// The content before and after the map and the table of nodes.
     pub before: Html,
     pub after: Html,
@@ -52,7 +54,8 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn write(self) -> Result<String, Error> {
-        let Self { kind, headline, about, glance, before, after, picture, footer } = self;
+        let Self { kind, headline, about, glance, fleet, before, after, picture, footer } = self;
+        let fleet = Html::text(fleet);
         let data = embedded(&picture).map_err(Error::Json)?;
         let title = Html::text(format!("{headline} – ds-plan {kind}"));
         let about: Html = about.into_iter().map(|it| Html::of("li", it)).collect();
@@ -66,6 +69,7 @@ impl Page {
             "headline" => headline.as_str().to_owned(),
             "about" => about.as_str().to_owned(),
             "glance" => glance.as_str().to_owned(),
+            "fleet" => fleet.as_str().to_owned(),
             "before" => before.as_str().to_owned(),
             "after" => after.as_str().to_owned(),
             "footer" => footer.as_str().to_owned(),

@@ -45,6 +45,7 @@ pub fn plan_html(plan: &Plan, options: &HtmlOptions<'_>) -> Result<String, Error
         headline: headline(&plan),
         about: compared(&plan.origin).chain(plan.forecast.clone()).collect(),
         glance: glance.into(),
+        fleet: "Fleet".to_owned(),
         before: [each(&plan, options.verbose), course(&plan)].into(),
         after: Html::default(),
         picture: picture(&plan.daemon_sets, options),

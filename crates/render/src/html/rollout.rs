@@ -7,7 +7,7 @@ use super::page::{HtmlOptions, Page};
 use super::parts::{Tile, code, folded, list, section, table, tiles};
 use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
 use crate::error::Error;
-use crate::view::{RolloutNode, RolloutState, RolloutView};
+use crate::view::{RolloutNode, RolloutState, RolloutView, Series};
 use planner::rollout::Record;
 use planner::words::{count, grouped};
 
@@ -23,11 +23,13 @@ pub struct RolloutReport<'a> {
 }
 
 /// States, most severe first.
-const STATES: [RolloutState; 5] = [
+const STATES: [RolloutState; 7] = [
     RolloutState::Failed,
     RolloutState::Underway,
     RolloutState::Left,
     RolloutState::Replaced,
+    RolloutState::Surged,
+    RolloutState::Created,
     RolloutState::Untouched,
 ];
 
@@ -37,6 +39,8 @@ fn kind(state: RolloutState) -> Marker {
         RolloutState::Underway => ("in progress", "…", Shape::Diamond, Tone::Purple),
         RolloutState::Left => ("needs attention", "!", Shape::Frame, Tone::Amber),
         RolloutState::Replaced => ("replaced", "-/+", Shape::Square, Tone::Blue),
+        RolloutState::Surged => ("surged", "+/-", Shape::Diamond, Tone::Sky),
+        RolloutState::Created => ("created", "+", Shape::Plus, Tone::Green),
         RolloutState::Untouched => ("not touched", "", Shape::Dot, Tone::Grey),
     };
     Marker { words, symbol, shape, tone }
@@ -58,7 +62,7 @@ pub fn rollout_html(
     });
     let (what, embedded) = if *rehearsed {
         (
-            "rehearsal",
+            "REHEARSAL",
             "on an embedded copy of the cluster, in virtual time; no changes were made to the \
              cluster",
         )
@@ -73,15 +77,26 @@ pub fn rollout_html(
     ];
     Page {
         kind: what,
-        headline: headline(&rollouts),
+        headline: heading(*rehearsed, headline(&rollouts)),
         about: about.into_iter().flatten().collect(),
         glance: tiles(glance),
-        before: outcomes(&rollouts),
-        after: section("sets", "Events", rollouts.iter().map(events).collect()),
+        before: outcomes(&rollouts, *rehearsed),
+        fleet: heading(*rehearsed, "Fleet"),
+        after: section(
+            "sets",
+            &heading(*rehearsed, "Events"),
+            rollouts.iter().map(events).collect(),
+        ),
         picture: picture(&rollouts, options),
         footer: format!("Made by ds-apply {tool_version}."),
     }
     .write()
+}
+
+/// A heading, which says whether it is about a rehearsal.
+fn heading(rehearsed: bool, words: impl Into<String>) -> String {
+    let words = words.into();
+    if rehearsed { format!("REHEARSAL: {words}") } else { words }
 }
 
 fn headline(rollouts: &[RolloutView<'_>]) -> String {
@@ -96,9 +111,11 @@ fn headline(rollouts: &[RolloutView<'_>]) -> String {
 }
 
 /// A row for each run, and its charts.
-fn outcomes(rollouts: &[RolloutView<'_>]) -> Html {
+fn outcomes(rollouts: &[RolloutView<'_>], rehearsed: bool) -> Html {
     let rows = rollouts.iter().map(|rollout| {
-        let RolloutView { key, outcome, replaced, left, durations, lasted, .. } = rollout;
+        let RolloutView {
+            key, outcome, replaced, surged, created, left, durations, lasted, ..
+        } = rollout;
         let span = |seconds: Option<&i64>| {
             seconds.map_or(String::new(), |it| clock(u32::try_from(*it).unwrap_or_default()))
         };
@@ -106,6 +123,8 @@ fn outcomes(rollouts: &[RolloutView<'_>]) -> Html {
             code(key),
             outcome.as_str().into(),
             grouped(*replaced).into(),
+            grouped(*surged).into(),
+            grouped(*created).into(),
             grouped(rollout.count(RolloutState::Failed)).into(),
             grouped(*left).into(),
             span(durations.get(durations.len() / 2)).into(),
@@ -113,19 +132,29 @@ fn outcomes(rollouts: &[RolloutView<'_>]) -> Html {
             clock(*lasted).into(),
         ]
     });
-    let heads =
-        ["DaemonSet", "Outcome", "Replaced", "Failed", "Left", "Median", "Slowest", "Duration"];
+    let heads = [
+        "DaemonSet",
+        "Outcome",
+        "Replaced",
+        "Surged",
+        "Created",
+        "Failed",
+        "Left",
+        "Median",
+        "Slowest",
+        "Duration",
+    ];
     let all = table("Outcome of each DaemonSet", &heads, rows);
     let figures: Html = rollouts.iter().map(figures).collect();
-    section("time", "Over time", [all, figures].into())
+    section("time", &heading(rehearsed, "Over time"), [all, figures].into())
 }
 
 /// The use of the budget, and a bar for each node.
 fn figures(rollout: &RolloutView<'_>) -> Html {
-    let RolloutView { key, nodes, uses, lasted, .. } = rollout;
+    let RolloutView { key, nodes, uses, skipped, lasted, .. } = rollout;
     let bars = nodes.values().filter_map(|node| {
         let (from, until) = node.span?;
-        Some(Span { from, until, failed: node.state != RolloutState::Replaced })
+        Some(Span { from, until, failed: !node.state.is_well() })
     });
     let mut bars: Vec<Span> = bars.collect();
     bars.sort_by_key(|span| (span.from, span.until));
@@ -133,17 +162,26 @@ fn figures(rollout: &RolloutView<'_>) -> Html {
         let caption = [code(key), Html::class("span", "aside", title)];
         Html::of("figure", [Html::of("figcaption", caption), drawn])
     };
-    let used = (!uses.is_empty()).then(|| {
-        let name = format!("{key}: nodes without an available pod over time, and the budget");
-        figure("nodes without an available pod", usage(&name, uses, *lasted))
+    let used = rollout.series().map(|series| {
+        let what = series.words();
+        let name = format!("{key}: nodes {what} over time, and the budget if there is one");
+        let aside = if *skipped > 0 && series == Series::Unavailable {
+            format!(
+                "nodes {what}, without {} skipped as NotReady",
+                count(usize::try_from(*skipped).unwrap_or(usize::MAX), "node")
+            )
+        } else {
+            format!("nodes {what}")
+        };
+        figure(&aside, usage(&name, uses, series, *lasted))
     });
     let bars = (!bars.is_empty()).then(|| {
-        let name = format!("{key}: from the delete to the available pod, one bar per node");
+        let name = format!("{key}: until the new pod was available, one bar per node");
         let nodes = count(bars.len(), "node");
-        let title = format!("one bar per node, from the delete to the available pod; {nodes}");
+        let title = format!("one bar per node, until its new pod was available; {nodes}");
         figure(&title, spans(&name, &bars, *lasted))
     });
-    used.into_iter().chain(bars).collect()
+    used.chain(bars).collect()
 }
 
 /// The events that the charts do not show, and the outcome.

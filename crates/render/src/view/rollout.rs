@@ -9,7 +9,7 @@ use super::nodes::sentence;
 use daemonset::model::NodeName;
 use planner::plan::{Coded, Reason};
 use planner::rollout::{
-    Delete, Ending, Outcome, PauseReason, PodFailure, Progress, Record, Report, RolledBack,
+    Arrival, Delete, Ending, Outcome, PauseReason, PodFailure, Progress, Record, Report, RolledBack,
 };
 
 /// The rollout of one DaemonSet. Times are seconds since its first event.
@@ -26,13 +26,19 @@ pub(crate) struct RolloutView<'a> {
     pub lasted: u32,
     /// The nodes that were touched or need attention.
     pub nodes: BTreeMap<&'a str, RolloutNode<'a>>,
-    /// Number of nodes whose pod was replaced.
+    /// Number of nodes whose pod was replaced by deleting it.
     pub replaced: usize,
+    /// Number of nodes that got a pod next to their old one.
+    pub surged: usize,
+    /// Number of nodes that had no pod and got one.
+    pub created: usize,
     /// Number of nodes that are not in the desired state.
     pub left: usize,
     /// The durations of all replacements in seconds, the shortest first.
     pub durations: Vec<i64>,
     pub uses: Vec<BudgetUse>,
+    /// The largest number of nodes that were skipped, which count in no number of `uses`.
+    pub skipped: u32,
     /// The events that are not a node's own, with their times.
     pub events: Vec<(u32, String)>,
 }
@@ -60,17 +66,75 @@ pub(crate) enum RolloutState {
     Underway,
     Left,
     Replaced,
+    Surged,
+    Created,
     Untouched,
 }
 
-/// Nodes without an available pod at one time, and the allowed number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl RolloutState {
+    /// Whether the node got a new pod that is available.
+    pub(crate) fn is_well(self) -> bool {
+        match self {
+            Self::Replaced | Self::Surged | Self::Created => true,
+            Self::Failed | Self::Underway | Self::Left | Self::Untouched => false,
+        }
+    }
+}
+
+/// The nodes that use the budget at one time, and the allowed number. All charts are made from
+/// these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BudgetUse {
     pub at: u32,
+    /// Nodes that have lost their available pod.
     pub unavailable: u32,
     pub allowed: u32,
+    /// Nodes that wait for the first pod that they ever had. No budget holds for these.
+    pub awaiting_first_pod: u32,
+    /// Nodes with an old and a new pod.
+    pub surging: u32,
+    pub may_surge: u32,
     /// The wave in progress.
     pub wave: Option<u32>,
+}
+
+/// One number of [`BudgetUse`], over the time of a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Series {
+    Unavailable,
+    Surging,
+    AwaitingFirstPod,
+}
+
+impl Series {
+    pub(crate) const ALL: [Self; 3] = [Self::Unavailable, Self::Surging, Self::AwaitingFirstPod];
+
+    /// What is counted.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Unavailable => "without an available pod",
+            Self::Surging => "with an old and a new pod",
+            Self::AwaitingFirstPod => "waiting for their first pod",
+        }
+    }
+
+    /// The number at one time.
+    pub(crate) fn value(self, of: &BudgetUse) -> u32 {
+        match self {
+            Self::Unavailable => of.unavailable,
+            Self::Surging => of.surging,
+            Self::AwaitingFirstPod => of.awaiting_first_pod,
+        }
+    }
+
+    /// The budget at one time, if there is one for this number.
+    pub(crate) fn allowed(self, of: &BudgetUse) -> Option<u32> {
+        match self {
+            Self::Unavailable => Some(of.allowed),
+            Self::Surging => Some(of.may_surge),
+            Self::AwaitingFirstPod => None,
+        }
+    }
 }
 
 /// Seconds from `began` to `at`.
@@ -94,9 +158,12 @@ impl<'a> RolloutView<'a> {
             lasted: events.last().map_or(0, |(at, _)| since(began, *at)),
             nodes: BTreeMap::new(),
             replaced: replaced.len(),
+            surged: 0,
+            created: 0,
             left: left.len(),
             durations,
             uses: Vec::new(),
+            skipped: 0,
             events: Vec::new(),
         };
         let mut wave = None;
@@ -129,16 +196,36 @@ impl<'a> RolloutView<'a> {
                     node.span = node.span.map(|(from, _)| (from, at));
                 }
             }
-            Report::Progress(Progress { unavailable, allowed, wave, .. }) => {
-                *current = *wave;
-                let (unavailable, allowed, wave) = (*unavailable, *allowed, *wave);
-                self.uses.push(BudgetUse { at, unavailable, allowed, wave });
+            Report::Arrived { node, how, seconds } => {
+                let state = match how {
+                    Arrival::Created => RolloutState::Created,
+                    Arrival::Surged => RolloutState::Surged,
+                    Arrival::Recreated => RolloutState::Replaced,
+                };
+                self.replaced += usize::from(*how == Arrival::Recreated);
+                self.surged += usize::from(*how == Arrival::Surged);
+                self.created += usize::from(*how == Arrival::Created);
+                let waited = u32::try_from(*seconds).unwrap_or_default();
+                let node_view = RolloutNode {
+                    span: Some((at.saturating_sub(waited), at)),
+                    seconds: Some(*seconds),
+                    ..RolloutNode::of(state)
+                };
+                self.nodes.insert(node.as_str(), node_view);
+            }
+            Report::Progress(progress) => {
+                *current = progress.wave;
+                self.skipped = self.skipped.max(progress.skipped);
+                self.uses.push(BudgetUse::of(at, progress));
             }
             Report::Failed { node, pod_failure } => {
                 self.failed(node, pod_failure);
                 self.events.push((at, report.to_string()));
             }
-            Report::Writing(_) | Report::Revision(_) | Report::LostReady { .. } => {
+            Report::Writing(_)
+            | Report::Revision(_)
+            | Report::Stopping { .. }
+            | Report::LostReady { .. } => {
                 self.events.push((at, report.to_string()));
             }
         }
@@ -159,8 +246,8 @@ impl<'a> RolloutView<'a> {
         for (node, reasons) in &ending.left {
             let left = RolloutNode::of(RolloutState::Left);
             let node = self.nodes.entry(node.as_str()).or_insert(left);
-            // A node that was replaced and now needs attention for another reason.
-            if node.state == RolloutState::Replaced {
+            // A node that got its pod and now needs attention for another reason.
+            if node.state.is_well() {
                 node.state = RolloutState::Left;
             }
             let coded: Vec<Coded<Reason>> = reasons.iter().cloned().map(Coded::from).collect();
@@ -168,9 +255,36 @@ impl<'a> RolloutView<'a> {
         }
     }
 
+    /// The numbers that were ever above zero.
+    pub(crate) fn series(&self) -> impl Iterator<Item = Series> {
+        let is_used = |series: &Series| self.uses.iter().any(|it| series.value(it) > 0);
+        Series::ALL.into_iter().filter(is_used)
+    }
+
     /// Number of nodes in `state`.
     pub(crate) fn count(&self, state: RolloutState) -> usize {
         self.nodes.values().filter(|node| node.state == state).count()
+    }
+}
+
+impl BudgetUse {
+    fn of(at: u32, progress: &Progress) -> Self {
+        let Progress {
+            desired: _,
+            updated: _,
+            available: _,
+            unavailable,
+            awaiting_first_pod,
+            allowed,
+            surging,
+            may_surge,
+            recovering: _,
+            outdated: _,
+            skipped: _,
+            wave,
+        } = *progress;
+        let unavailable = unavailable.saturating_sub(awaiting_first_pod);
+        Self { at, unavailable, allowed, awaiting_first_pod, surging, may_surge, wave }
     }
 }
 
@@ -197,7 +311,7 @@ fn failures(outcome: &Outcome) -> Option<&BTreeMap<NodeName, PodFailure>> {
         | Outcome::Paused { .. }
         | Outcome::Stale { .. }
         | Outcome::Gone { .. }
-        | Outcome::Interrupted
+        | Outcome::Interrupted { .. }
         | Outcome::LockLost
         | Outcome::Failed { .. } => None,
     }

@@ -2,8 +2,6 @@
 
 use std::cmp::Reverse;
 
-use serde_json::{Value, json};
-
 use planner::rollout::Replaced;
 use planner::words::count;
 
@@ -52,8 +50,7 @@ fn is_like(one: i64, other: i64) -> bool {
 
 /// The line about one node, with known reasons for its duration.
 fn line(one: &Replaced) -> String {
-    let Replaced { node, wave, seconds, terminating, restarts } = one;
-    let wave = wave.map(|wave| format!("wave {wave}"));
+    let Replaced { node, wave: _, seconds, terminating, restarts } = one;
     let terminating = terminating.filter(|terminating| *terminating > 0);
     let terminating =
         terminating.map(|terminating| format!("its old pod gone after {terminating}s"));
@@ -62,17 +59,8 @@ fn line(one: &Replaced) -> String {
         1 => Some("its new pod restarted once".to_owned()),
         more => Some(format!("its new pod restarted {more} times")),
     };
-    let known = [Some(format!("  {node}: {seconds}s")), wave, terminating, restarts];
+    let known = [Some(format!("  {node}: {seconds}s")), terminating, restarts];
     known.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// The duration of one node as JSON.
-pub(super) fn data(one: &Replaced) -> Value {
-    let Replaced { node, wave, seconds, terminating, restarts } = one;
-    json!({
-        "node": node, "wave": wave, "seconds": seconds, "oldPodGoneAfter": terminating,
-        "restarts": restarts,
-    })
 }
 
 #[cfg(test)]
@@ -103,8 +91,8 @@ mod tests {
                 &[9, 45, 10, 9, 60],
                 &[
                     "5 nodes replaced in 9s to 60s, the median in 10s; the slowest:",
-                    "  n-4: 60s, wave 1",
-                    "  n-1: 45s, wave 1",
+                    "  n-4: 60s",
+                    "  n-1: 45s",
                 ],
             ),
         ] {
@@ -126,18 +114,13 @@ mod tests {
     fn known_reasons_are_shown() {
         let plain = of(&[40]).remove(0);
         for (terminating, restarts, want) in [
-            (None, 0, "  n-0: 40s, wave 1"),
-            (Some(0), 0, "  n-0: 40s, wave 1"),
-            (Some(31), 0, "  n-0: 40s, wave 1, its old pod gone after 31s"),
-            (
-                Some(31),
-                1,
-                "  n-0: 40s, wave 1, its old pod gone after 31s, its new pod restarted once",
-            ),
-            (None, 2, "  n-0: 40s, wave 1, its new pod restarted 2 times"),
+            (None, 0, "  n-0: 40s"),
+            (Some(0), 0, "  n-0: 40s"),
+            (Some(31), 0, "  n-0: 40s, its old pod gone after 31s"),
+            (Some(31), 1, "  n-0: 40s, its old pod gone after 31s, its new pod restarted once"),
+            (None, 2, "  n-0: 40s, its new pod restarted 2 times"),
         ] {
             assert_eq!(line(&Replaced { terminating, restarts, ..plain.clone() }), want);
         }
-        assert_eq!(line(&Replaced { wave: None, ..plain }), "  n-0: 40s");
     }
 }

@@ -1,6 +1,6 @@
 //! The small cluster as a snapshot, and its DaemonSet as a manifest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -34,6 +34,7 @@ impl Cluster {
             }],
             services: Vec::new(),
             leases: Vec::new(),
+            priority_classes: BTreeMap::new(),
             records_beside: BTreeSet::new(),
             coverage: Coverage {
                 scope: None,

@@ -119,8 +119,8 @@ fn priority_of(class: &str) -> Option<i64> {
     }
 }
 
-/// Checks that admission accepts a new pod.
-pub(super) fn admit(pod: &Value) -> Result<(), Status> {
+/// Rejects a new pod whose PriorityClass is none of those (upstream: admission `Priority`).
+pub(in crate::verbs) fn check_priority_class(pod: &Value) -> Result<(), Status> {
     let class = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
     if priority_of(class).is_some() {
         return Ok(());

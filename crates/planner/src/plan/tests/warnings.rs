@@ -278,3 +278,26 @@ fn a_namespace_that_the_source_creates_is_not_reported_missing() {
         assert_eq!(codes(&plan), want, "{created}");
     }
 }
+
+#[test]
+fn a_missing_priority_class_is_warned_about_and_an_unknown_one_is_not_checked() {
+    let missing = "PriorityClass agents does not exist: the server refuses new pods";
+    let unknown = "not checked: whether PriorityClass agents exists (not read)";
+    for (name, known, want) in [
+        ("agents", Some(true), None),
+        ("agents", Some(false), Some(("priorityClassMissing", missing))),
+        ("agents", None, Some(("notChecked", unknown))),
+        ("system-node-critical", None, None),
+        ("", None, None),
+    ] {
+        let mut cluster = settled(2);
+        let mut live = snapshot(&cluster);
+        cluster.edit(|spec| spec["template"]["spec"]["priorityClassName"] = json!(name));
+        live.priority_classes =
+            known.map(|exists| ("agents".to_owned(), exists)).into_iter().collect();
+        let plan = planned(&live, &[desired(&cluster)]);
+        let found: Vec<(&str, &str)> =
+            plan.warnings.iter().map(|it| (it.code.as_str(), it.message.as_str())).collect();
+        assert_eq!(found, Vec::from_iter(want), "{name} {known:?}");
+    }
+}

@@ -1,12 +1,15 @@
 //! Checks that were skipped for lack of data: the user may not have permission to read it, or the
 //! recorded snapshot does not contain it.
 
+use std::collections::BTreeSet;
+
 use crate::plan::document::{Change, DaemonSetPlan, Warning};
-use daemonset::model::Snapshot;
+use daemonset::model::{DaemonSetKey, DesiredDaemonSet, Snapshot};
 
 /// One warning for all skipped checks, if any of them could have made a difference.
 pub(in crate::plan) fn warning<'a>(
     plans: impl Iterator<Item = &'a DaemonSetPlan>,
+    desired: &[&DesiredDaemonSet],
     snapshot: &Snapshot,
 ) -> Option<Warning> {
     let plans: Vec<&DaemonSetPlan> =
@@ -27,10 +30,12 @@ pub(in crate::plan) fn warning<'a>(
     };
     let rooms =
         !snapshot.nodes.is_empty() && snapshot.nodes.iter().all(|n| n.allocatable.is_empty());
+    let classes = priority_classes(&plans, desired, snapshot);
     let missing: Vec<&str> = [
         services.then_some("which Services gain or lose endpoints (Services not read)"),
         rooms.then_some("resource requests of all DaemonSets (allocatable of nodes not read)"),
         leases.filter(|_| plans.iter().any(new_template)),
+        classes.as_deref(),
     ]
     .into_iter()
     .flatten()
@@ -41,4 +46,22 @@ pub(in crate::plan) fn warning<'a>(
         daemon_set: None,
         nodes: Vec::new(),
     })
+}
+
+/// The check of the PriorityClasses that templates of these plans name and that were not looked up.
+/// They are taken to exist, also by a rehearsal.
+fn priority_classes(
+    plans: &[&DaemonSetPlan],
+    desired: &[&DesiredDaemonSet],
+    snapshot: &Snapshot,
+) -> Option<String> {
+    let planned: BTreeSet<DaemonSetKey> = plans.iter().map(|plan| plan.key()).collect();
+    let named = desired.iter().filter(|desired| planned.contains(&desired.key));
+    let named = named.filter_map(|desired| desired.spec.template.needed_priority_class());
+    let unknown: BTreeSet<&str> =
+        named.filter(|name| !snapshot.priority_classes.contains_key(*name)).collect();
+    let names = unknown.into_iter().collect::<Vec<_>>();
+    let (class, exist) =
+        if names.len() == 1 { ("PriorityClass", "exists") } else { ("PriorityClasses", "exist") };
+    (!names.is_empty()).then(|| format!("whether {class} {} {exist} (not read)", names.join(", ")))
 }

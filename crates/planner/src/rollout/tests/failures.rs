@@ -353,7 +353,7 @@ fn an_interrupt_during_a_failure_leaves_it() {
     run.until(|run| !run.deletes.is_empty());
     run.feed(Event::Interrupt, 0);
     let run = run.finish();
-    assert_eq!(*run.outcome(), Outcome::Interrupted);
+    assert_eq!(*run.outcome(), Outcome::Interrupted { paused: true });
     assert_eq!((run.sim.image(), run.deletes.len()), ("v2".to_owned(), 1));
 }
 

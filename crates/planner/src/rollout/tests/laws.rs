@@ -314,7 +314,11 @@ proptest! {
             }
             run.until(|_| false);
             prop_assert_eq!(sent(&run), before);
-            prop_assert_eq!(run.outcome(), &Outcome::Interrupted);
+            let Outcome::Interrupted { paused } = run.outcome() else {
+                return Err(TestCaseError::fail(format!("{:?}", run.outcome())));
+            };
+            // A write whose answer was lost may not be observed yet.
+            prop_assert!(!paused || run.pause().is_some());
             run = run.again("v2").finish();
         }
         assert_done(&mut run, 2);

@@ -262,9 +262,9 @@ fn the_first_interrupt_waits_for_pods_that_were_deleted_and_the_second_does_not(
     twice.until(|run| run.deletes.len() == 1);
     twice.feed(Event::Interrupt, 0);
     twice.feed(Event::Interrupt, 0);
-    assert_eq!(*twice.outcome(), Outcome::Interrupted);
+    assert_eq!(*twice.outcome(), Outcome::Interrupted { paused: true });
     let run = run.finish();
-    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Interrupted, 3));
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Interrupted { paused: true }, 3));
     let ending = run.ended.as_ref().unwrap();
     assert_eq!(ending.replaced.len(), 3);
     assert!(run.pause().is_some());

@@ -1,0 +1,209 @@
+//! The events of a run as documents: the lines of `ds-apply -o json`. Their JSON schema is generated
+//! from these types.
+//!
+//! The first event of a run is its plan, the last one is `runEnded`.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::outcome::Replaced;
+use super::progress::{Arrival, Progress, Report};
+use super::request::Delete;
+use crate::plan::{ApiVersion, ContainerLog, LockStatus, Plan};
+use daemonset::model::{NodeName, PodName, RevisionName, Uid};
+
+/// One event of a run: one line of `ds-apply -o json`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunEvent {
+    /// Version of this document's format.
+    pub api_version: ApiVersion,
+    /// Always `RunEvent`.
+    pub kind: RunEventKind,
+    /// The time of the event, by the server's clock.
+    pub time: Timestamp,
+    /// Whether the run is a rehearsal: nothing happened on the cluster itself.
+    pub rehearsal: bool,
+    /// `NAMESPACE/NAME` of the DaemonSet; none for an event of the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daemon_set: Option<String>,
+    /// The event as a sentence.
+    pub message: String,
+    /// The event, and its data.
+    #[serde(flatten)]
+    pub event: RunEventData,
+}
+
+/// Kind of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub enum RunEventKind {
+    /// An event of a run.
+    RunEvent,
+}
+
+/// An event, and its data.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum RunEventData {
+    /// The plan that the run applies. `undo`, `roll`, `step` and `release` print one for each
+    /// DaemonSet; a rehearsal prints another one after its end, of what is left.
+    Plan {
+        /// The plan.
+        plan: Box<Plan>,
+    },
+    /// Another run holds the lock of the DaemonSet; this one waits.
+    WaitingForLock {
+        /// The lock and its holder.
+        lock: LockStatus,
+        /// Seconds after which this run gives up.
+        wait_seconds: u64,
+        /// Seconds after which the lock is free, unless it is renewed.
+        free_in_seconds: u64,
+    },
+    /// The clocks of the API servers differ.
+    ClocksDiffer {
+        /// The difference, in seconds.
+        seconds: i64,
+    },
+    /// The DaemonSet is about to be written.
+    Writing,
+    /// The revision of the target template exists.
+    Revision {
+        /// Its name.
+        revision: RevisionName,
+    },
+    /// A pod is about to be deleted.
+    Deleting {
+        /// The node.
+        node: NodeName,
+        /// The pod.
+        pod: PodName,
+        /// Uid of the pod.
+        uid: Uid,
+        /// Code of the reason.
+        reason: String,
+    },
+    /// A node whose pod was deleted has an available one again.
+    Recovered {
+        /// The node.
+        node: NodeName,
+        /// Seconds since the delete.
+        seconds: i64,
+    },
+    /// A node has an available new pod for which this run has deleted no other one.
+    Arrived {
+        /// The node.
+        node: NodeName,
+        /// How the node got the pod.
+        how: Arrival,
+        /// Seconds for which the run has waited for it.
+        seconds: i64,
+    },
+    /// The run was interrupted, and waits for the pods in flight.
+    Stopping {
+        /// Number of nodes in flight.
+        in_flight: u32,
+    },
+    /// Many pods became NotReady at the same time: no pods are deleted until they recover.
+    LostReady {
+        /// Number of nodes.
+        nodes: u32,
+    },
+    /// A new pod failed.
+    Failed {
+        /// The node.
+        node: NodeName,
+    },
+    /// The numbers have changed.
+    Progress {
+        /// The numbers.
+        progress: Progress,
+    },
+    /// The DaemonSet is about to be deleted, because its source no longer contains it.
+    DeletingDaemonSet,
+    /// The DaemonSet to delete does not exist any more.
+    Gone,
+    /// The run is done with the DaemonSet.
+    Ended {
+        /// The exit code that this outcome alone would have.
+        exit_code: u8,
+        /// Number of nodes whose pod this run replaced.
+        replaced: usize,
+        /// The slowest of these nodes, the slowest first.
+        slowest: Vec<ReplacedNode>,
+        /// Details of the failed pods, by node.
+        evidence: BTreeMap<NodeName, PodEvidence>,
+        /// Nodes that are not in the desired state, with the codes of the reasons.
+        left: BTreeMap<NodeName, Vec<String>>,
+    },
+    /// The whole run has ended; always the last event.
+    RunEnded {
+        /// The exit code of the process. A run that SIGTERM has ended has 130 here, and exits with
+        /// 143.
+        exit_code: u8,
+    },
+}
+
+/// A node whose pod was replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplacedNode {
+    /// The node.
+    pub node: NodeName,
+    /// Seconds from the delete until the new pod was available.
+    pub seconds: i64,
+    /// Seconds of these until the old pod was gone, if that was observed.
+    pub old_pod_gone_after: Option<i64>,
+    /// Restarts of the new pod's containers in that time.
+    pub restarts: u32,
+}
+
+/// Details of a failed pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodEvidence {
+    /// The last warning event about it.
+    pub warning: Option<String>,
+    /// The last lines of its container's log, with `--logs`.
+    pub log: Option<ContainerLog>,
+}
+
+impl From<&Replaced> for ReplacedNode {
+    fn from(replaced: &Replaced) -> Self {
+        let Replaced { node, wave: _, seconds, terminating, restarts } = replaced;
+        Self {
+            node: node.clone(),
+            seconds: *seconds,
+            old_pod_gone_after: *terminating,
+            restarts: *restarts,
+        }
+    }
+}
+
+impl From<&Report> for RunEventData {
+    fn from(report: &Report) -> Self {
+        match report {
+            Report::Writing(_) => Self::Writing,
+            Report::Revision(revision) => Self::Revision { revision: revision.clone() },
+            Report::Deleting(Delete { pod, uid, node, reason, cost: _ }) => Self::Deleting {
+                node: node.clone(),
+                pod: pod.clone(),
+                uid: uid.clone(),
+                reason: reason.code().to_owned(),
+            },
+            Report::Recovered { node, seconds } => {
+                Self::Recovered { node: node.clone(), seconds: *seconds }
+            }
+            Report::Arrived { node, how, seconds } => {
+                Self::Arrived { node: node.clone(), how: *how, seconds: *seconds }
+            }
+            Report::Stopping { in_flight } => Self::Stopping { in_flight: *in_flight },
+            Report::LostReady { nodes } => Self::LostReady { nodes: *nodes },
+            Report::Failed { node, pod_failure: _ } => Self::Failed { node: node.clone() },
+            Report::Progress(progress) => Self::Progress { progress: *progress },
+        }
+    }
+}
