@@ -53,6 +53,7 @@ pub(crate) fn desired(manifests: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
         validate: FieldValidation::Strict,
         policies: None,
         every_file: false,
+        not_objects: manifest::NotObjects::Reject,
     };
     manifest::read(manifests, &options).unwrap().daemon_sets
 }

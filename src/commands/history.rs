@@ -74,7 +74,7 @@ async fn read_and_decide(
 ) -> Result<History, Error> {
     let (snapshot, chosen) = connection::read_chosen(&args.narrow, global, shell).await?;
     let wanted = |key: &DaemonSetKey| chosen.contains(key);
-    Ok(plan::history(&snapshot, wanted, question(args), args.values.show_values)?)
+    Ok(plan::history(&snapshot, wanted, question(args), args.values.shown())?)
 }
 
 fn question(args: &Args) -> HistoryQuestion {
