@@ -303,7 +303,7 @@ fn none_mentions(files: usize) -> String {
 fn has(files: usize, kinds: &BTreeMap<String, usize>) -> String {
     let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     match (kinds.is_empty(), files) {
-        (true, _) => String::new(),
+        (true, _) | (false, 0) => String::new(),
         (false, 1) => format!("; it has {}", kinds.join(", ")),
         (false, _) => format!("; they have {}", kinds.join(", ")),
     }
