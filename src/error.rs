@@ -12,6 +12,7 @@ pub(super) use rehearsal::RehearsalError;
 pub(super) use report::{Report, WARNING, paragraph, report};
 pub(super) use saved_plan::SavedPlanError;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -36,10 +37,12 @@ pub(super) enum Error {
     #[error("{}", manifest_errors(_0))]
     Manifest(manifest::Errors),
     /// No file contains the word DaemonSet.
-    #[error("no DaemonSet found: {}", none_mentions(*files))]
+    #[error("no DaemonSet found: {}{}", none_mentions(*files), has(*files, kinds))]
     NoDaemonSet {
         /// Number of files that were read.
         files: usize,
+        /// Number of other objects in them, by kind.
+        kinds: BTreeMap<String, usize>,
     },
     /// The cluster, live or recorded, could not be read.
     #[error(transparent)]
@@ -148,6 +151,14 @@ pub(super) enum Error {
     /// `--timeout` was reached before the apply of this DaemonSet started.
     #[error("{0} was not started: the run timed out")]
     TimeIsOver(DaemonSetKey),
+    /// The namespace of a DaemonSet does not exist.
+    #[error("cannot apply {daemon_set}: {message}")]
+    NamespaceMissing {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// The plan's warning about it, which names the file if the namespace is in the source.
+        message: String,
+    },
     /// A saved plan, or a signed file, is not accepted.
     #[error(transparent)]
     SavedPlan(#[from] SavedPlanError),
@@ -302,6 +313,16 @@ fn none_mentions(files: usize) -> String {
         0 => "there are no manifest files".to_owned(),
         1 => "the only manifest file has none".to_owned(),
         files => format!("none of the {files} manifest files has one"),
+    }
+}
+
+/// What the files have instead.
+fn has(files: usize, kinds: &BTreeMap<String, usize>) -> String {
+    let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    match (kinds.is_empty(), files) {
+        (true, _) | (false, 0) => String::new(),
+        (false, 1) => format!("; it has {}", kinds.join(", ")),
+        (false, _) => format!("; they have {}", kinds.join(", ")),
     }
 }
 

@@ -19,6 +19,7 @@ use super::error::Error;
 use super::signature::SignatureFlags;
 use daemonset::model::{LabelSelector, ManagedBy, NamespaceName, Node};
 use name::{GivenName, NAME};
+use planner::plan::ShownValues;
 use render::{CommentId, MarkdownOptions};
 use source::ReferenceName;
 
@@ -305,12 +306,39 @@ impl OwnershipFlags {
     }
 }
 
-/// `--show-values`: whether sensitive values are shown.
-#[derive(Args, Clone, Copy, Debug)]
+/// `--show-values`, `--show-env`: the sensitive values that are shown.
+#[derive(Args, Clone, Debug)]
 pub(super) struct ValueFlags {
     /// Show values that may be secret: of env vars, HTTP headers, and flags such as --token
     #[arg(long, help_heading = heading::OUTPUT)]
-    pub(super) show_values: bool,
+    show_values: bool,
+
+    /// Show the values of these environment variables only, such as LOG_LEVEL
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = heading::OUTPUT)]
+    #[arg(conflicts_with = "show_values", value_parser = env_name)]
+    show_env: Vec<String>,
+}
+
+impl ValueFlags {
+    /// The values that are shown.
+    pub(super) fn shown(&self) -> ShownValues<'_> {
+        match &self.show_env[..] {
+            _ if self.show_values => ShownValues::All,
+            [] => ShownValues::None,
+            names => ShownValues::Env(names),
+        }
+    }
+}
+
+/// Parses a name in `--show-env`: a pattern would match nothing.
+fn env_name(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("a name is missing".to_owned()),
+        pattern if pattern.contains(['*', '?']) => {
+            Err("name each variable: patterns are not expanded".to_owned())
+        }
+        name => Ok(name.to_owned()),
+    }
 }
 
 /// `--managed-by`.

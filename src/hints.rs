@@ -87,6 +87,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::HolderIsLive { .. } => vec![LIVE_HOLDER.into()],
         Error::Preflight(error) => preflight_hint(error).into_iter().collect(),
         Error::Declined
+        | Error::NamespaceMissing { .. }
         | Error::Ownership(_)
         | Error::Answer(_)
         | Error::Refused(_)
@@ -139,8 +140,12 @@ fn saved_plan_hints(error: &SavedPlanError) -> Vec<String> {
         SavedPlanError::NoFullCommit { .. } => {
             "plan again: `ds-plan --out FILE` writes the full id".into()
         }
-        SavedPlanError::OfFiles { .. } => {
-            "pass the files that it was made from: `ds-apply --plan FILE -f DIR`".into()
+        SavedPlanError::OfFiles { file, paths } => {
+            let file = file.display().to_string();
+            let flags = paths.iter().flat_map(|path| ["-f", path]);
+            let words = ["ds-apply", "--plan", &file].into_iter().chain(flags);
+            let command = shlex::try_join(words).unwrap_or("ds-apply --plan FILE -f DIR".into());
+            format!("pass them too: `{command}`")
         }
         SavedPlanError::OtherCluster { .. } => {
             "plan on this cluster, or select the other: `--context`, `--kubeconfig`".into()

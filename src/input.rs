@@ -5,18 +5,19 @@
 mod policies;
 mod read;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use policies::PolicyAssignment;
 
-use self::read::{read_instead, read_source, request};
+use self::read::{read_and_count, read_instead, request};
 use super::error::{Error, Place};
 use super::flags::{NarrowFlags, SourceFlags, Validate, name};
 use super::shell::Shell;
 use super::warnings;
 use cluster::Scope;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, Labels, NamespaceName, Snapshot,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, Labels, NamespaceName,
+    Place as ManifestPlace, Snapshot,
 };
 use manifest::{self, FieldValidation, NotObjects, Policies};
 use planner::plan::{SourceInfo, Warning};
@@ -27,8 +28,8 @@ use source::{FilesVersion, Instead};
 pub(super) struct Desired {
     /// The DaemonSets that are selected; at least one.
     pub(super) daemon_sets: Vec<DesiredDaemonSet>,
-    /// Namespaces that the source creates in addition to them.
-    pub(super) namespaces: BTreeSet<NamespaceName>,
+    /// Namespaces that the source creates too, and where.
+    pub(super) namespaces: BTreeMap<NamespaceName, ManifestPlace>,
     /// The DaemonSets at the merge base with `--base`.
     pub(super) base: Option<Vec<DesiredDaemonSet>>,
     /// The origin of the manifests.
@@ -74,12 +75,14 @@ pub(super) fn desired(
     shell: &Shell,
 ) -> Result<Desired, Error> {
     let Reading { flags, base, every_file, default_namespace } = reading;
-    let read = read_source(&request(flags, None), every_file, shell)?;
+    let mut kinds = BTreeMap::new();
+    let read = read_and_count(&request(flags, None), every_file, &mut kinds, shell)?;
     let mut warnings = warnings::of_source(&read, every_file);
     if read.files.is_empty() {
         // Folders that must be rendered may be the cause: print their warnings before failing.
         warnings::print(&warnings, shell.printer);
-        return Err(Error::NoDaemonSet { files: read.unwanted });
+        let files = read.unwanted;
+        return Err(Error::NoDaemonSet { files, kinds });
     }
     let validate = field_validation(flags.validate);
     let is_plain = read.origin.commit.is_none();

@@ -121,7 +121,7 @@ impl PruneFlags {
         desired.source.id = Some(id.clone());
         desired.source.prune = self.prune.then_some(self.cascade());
         if self.prune {
-            let named = self.namespaces.iter().chain(&desired.namespaces).cloned();
+            let named = self.namespaces.iter().chain(desired.namespaces.keys()).cloned();
             desired.source.prune_namespaces = named.collect();
         }
         let paths = source_paths(&desired.source);

@@ -75,6 +75,6 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
         force_conflicts: &args.ownership.names(),
         source,
         warnings,
-        show_values: args.values.show_values,
+        show_values: args.values.shown(),
     }))
 }

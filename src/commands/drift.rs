@@ -111,7 +111,7 @@ async fn read_and_decide(
         desired: &daemon_sets,
         source,
         warnings,
-        show_values: args.values.show_values,
+        show_values: args.values.shown(),
     });
     let measured = plan::measures(&drift, &snapshot);
     Ok(Decided { drift, measured, nodes: snapshot.nodes })

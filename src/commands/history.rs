@@ -75,7 +75,7 @@ async fn read_and_decide(
     let Chosen { snapshot, keys, all_namespaces: _ } =
         connection::read_chosen(&args.live, global, shell).await?;
     let wanted = |key: &DaemonSetKey| keys.contains(key);
-    Ok(plan::history(&snapshot, wanted, question(args), args.values.show_values)?)
+    Ok(plan::history(&snapshot, wanted, question(args), args.values.shown())?)
 }
 
 fn question(args: &Args) -> HistoryQuestion {

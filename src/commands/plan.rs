@@ -79,7 +79,7 @@ pub(crate) struct Args {
 }
 
 /// The flags for the content of the plan.
-#[derive(clap::Args, Clone, Copy, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 struct DetailFlags {
     /// Include nodes with nothing to do
     #[arg(long, help_heading = heading::OUTPUT)]
@@ -151,7 +151,7 @@ async fn read_and_decide(
         source,
         warnings,
         created_at: shell.now,
-        detail: detail(args.detail),
+        detail: detail(&args.detail),
     });
     Ok(Decided { plan, markdown, nodes: snapshot.nodes })
 }
@@ -161,8 +161,8 @@ fn save(text: &str, file: &Path) -> Result<(), Error> {
     written.map_err(|source| Error::Save { file: file.to_owned(), source })
 }
 
-fn detail(DetailFlags { all_nodes, values }: DetailFlags) -> Detail {
-    Detail { all_nodes, show_values: values.show_values }
+fn detail(DetailFlags { all_nodes, values }: &DetailFlags) -> Detail<'_> {
+    Detail { all_nodes: *all_nodes, show_values: values.shown() }
 }
 
 fn exit(plan: &Plan, ExitFlags { detailed_exitcode, fail_on_guards }: ExitFlags) -> Exit {

@@ -39,6 +39,7 @@ impl Error {
             | Self::Stale(_)
             | Self::Mutated(_)
             | Self::NotSettled { .. }
+            | Self::NamespaceMissing { .. }
             | Self::Roll(RollError::PausedByApply { .. } | RollError::LiveObject(_))
             | Self::Rollback(RollbackError::FieldsStay { .. } | RollbackError::LiveObject(_))
             | Self::LiveObject(_)
@@ -63,6 +64,7 @@ impl Error {
             Self::Source(_)
             | Self::Manifest(_)
             | Self::NoDaemonSet { .. }
+            | Self::NamespaceMissing { .. }
             | Self::Cluster(_)
             | Self::NothingSelected { .. }
             | Self::Base { .. }

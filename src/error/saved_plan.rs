@@ -48,10 +48,12 @@ pub(crate) enum SavedPlanError {
         commit: String,
     },
     /// A saved plan of plain files, without `-f`.
-    #[error("{} is a plan of files, not of a commit", file.display())]
+    #[error("{} was made from files, which are not in it: {}", file.display(), paths.join(", "))]
     OfFiles {
         /// The file.
         file: PathBuf,
+        /// The files and folders that it was made from.
+        paths: Vec<String>,
     },
     /// A saved plan was made for another or an unknown cluster.
     #[error(

@@ -1,5 +1,8 @@
 //! Reads the files that the flags of the source name, now or at another commit.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use crate::error::Error;
 use crate::flags::SourceFlags;
 use crate::shell::Shell;
@@ -18,13 +21,15 @@ pub(super) fn read_instead(
     shell: &Shell,
 ) -> Result<source::Read, Error> {
     if flags.path.len() < 2 {
-        let read = read_source(&request(flags, Some(instead())), every_file, shell);
+        let request = request(flags, Some(instead()));
+        let read = read_source(&request, every_file, shell);
         return or_nothing(read, flags);
     }
     let mut whole = source::Read::default();
     for path in &flags.path {
         let only = SourceFlags { path: vec![path.clone()], ..flags.clone() };
-        let read = read_source(&request(&only, Some(instead())), every_file, shell);
+        let request = request(&only, Some(instead()));
+        let read = read_source(&request, every_file, shell);
         let read = or_nothing(read, flags)?;
         let is_new = |file: &ManifestFile| whole.files.iter().all(|it| it.path != file.path);
         let new: Vec<ManifestFile> = read.files.into_iter().filter(is_new).collect();
@@ -56,7 +61,24 @@ pub(super) fn read_source(
     every_file: bool,
     shell: &Shell,
 ) -> Result<source::Read, Error> {
-    let wanted = |bytes: &[u8]| every_file || manifest::is_read(bytes);
+    read_and_count(request, every_file, &mut BTreeMap::new(), shell)
+}
+
+/// As [`read_source`]; also adds the objects of the files that are not parsed to `kinds`.
+pub(super) fn read_and_count(
+    request: &Request,
+    every_file: bool,
+    kinds: &mut BTreeMap<String, usize>,
+    shell: &Shell,
+) -> Result<source::Read, Error> {
+    let kinds = RefCell::new(kinds);
+    let wanted = |bytes: &[u8]| {
+        let wanted = every_file || manifest::is_read(bytes);
+        if !wanted {
+            manifest::count_kinds(bytes, &mut kinds.borrow_mut());
+        }
+        wanted
+    };
     let mut environment = Environment {
         current_dir: shell.current_dir.clone(),
         cache_dir: shell.cache_dir(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use cluster::{self, ConnectOptions, LiveCluster, Scope, read_recorded_from};
 use daemonset::model::{DesiredDaemonSet, ManifestFile, Snapshot};
 use jiff::Timestamp;
-use planner::plan::{Detail, Input, Plan, plan};
+use planner::plan::{Detail, Input, Plan, ShownValues, plan};
 use serde_json::Value;
 
 use crate::harness::ControlPlane;
@@ -73,7 +73,7 @@ fn read(files: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
 /// The plan, with every node in it.
 pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
     plan(Input {
-        detail: Detail { all_nodes: true, show_values: false },
+        detail: Detail { all_nodes: true, show_values: ShownValues::None },
         ..Input::of(snapshot, desired)
     })
 }

@@ -183,7 +183,7 @@ fn a_repository_without_a_daemon_set() {
     assert_snapshot!(sandbox.ds_plan(&format!("--path deployment.yaml {PLAN}")), @"
     exit 1
     --- stderr
-    error: no DaemonSet found: the only manifest file has none
+    error: no DaemonSet found: the only manifest file has none; it has 1 Deployment
     hint: name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
     ");
 }
@@ -217,8 +217,9 @@ fn manifests_that_are_not_yaml() {
     assert_snapshot!(plan("# DaemonSet\n--- \njust text\n---\nkind: Service\n"), @"
     exit 1
     --- stderr
-    error: no DaemonSet found in 1 file; other objects: 1 Service; 1 document has no kind
-    hint: name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    error: 2 errors in the manifests
+      m.yaml:3:1: not a Kubernetes object: a string
+      m.yaml:5:1: not a Kubernetes object: apiVersion is missing
     ");
     assert_snapshot!(plan(agent_with("{tier: node}", "{tier: node")), @"
     exit 1
@@ -293,6 +294,85 @@ fn every_error_of_every_file_at_once() {
 }
 
 #[test]
+fn files_without_a_daemon_set_are_named_by_what_they_have() {
+    let others = "apiVersion: v1\nkind: Service\n---\napiVersion: v1\nkind: Secret\n---\n\
+                  apiVersion: v1\nkind: Service\n";
+    assert_snapshot!(plan(others), @"
+    exit 1
+    --- stderr
+    error: no DaemonSet found: the only manifest file has none; it has 1 Secret, 2 Service
+    hint: name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    ");
+    assert_snapshot!(plan(format!("# no DaemonSet\n{others}")), @"
+    exit 1
+    --- stderr
+    error: no DaemonSet found in 1 file; it has 1 Secret, 2 Service
+    hint: name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    ");
+}
+
+#[test]
+fn a_plan_of_files_names_them() {
+    let sandbox = sandbox();
+    let saved = sandbox.ds_plan(&format!("-f agent.yaml --out plan.json {PLAN}"));
+    assert_eq!(saved.code, Some(0), "{saved}");
+    let apply = format!("--plan plan.json --rehearse --yes {PLAN}");
+    assert_snapshot!(sandbox.ds_apply(&apply), @"
+    exit 64
+    --- stderr
+    rehearsed on 3 nodes: 0s of the cluster's time; no changes were made to the cluster
+    error: plan.json was made from files, which are not in it: agent.yaml
+    hint: pass them too: `ds-apply --plan plan.json -f agent.yaml`
+    ");
+}
+
+#[test]
+fn documents_that_are_no_objects() {
+    let sandbox = sandbox();
+    sandbox.write("m.yaml", format!("{AGENT}---\non: push\n---\njust a text\n"));
+    assert_snapshot!(sandbox.ds_plan(&format!("-f m.yaml {PLAN}")), @"
+    exit 1
+    --- stderr
+    error: 2 errors in the manifests
+      m.yaml:16:1: not a Kubernetes object: apiVersion and kind are missing
+      m.yaml:18:1: not a Kubernetes object: a string
+    ");
+    sandbox.commit();
+    let of_commit = sandbox.ds_plan(&format!("--path m.yaml -o name {PLAN}"));
+    assert_snapshot!(of_commit, @"
+    exit 0
+    --- stdout
+    logging/agent
+    --- stderr
+    warning: m.yaml:16:1: a document that is not a Kubernetes object is skipped
+    warning: m.yaml:18:1: a document that is not a Kubernetes object is skipped
+    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit
+    ");
+}
+
+#[test]
+fn variables_are_named_to_be_shown() {
+    let env =
+        "env: [{name: LOG_LEVEL, value: debug}, {name: TOKEN, value: hunter2}]\n          image:";
+    let sandbox = sandbox();
+    sandbox.write("m.yaml", agent_with("image:", env));
+    let plan = |flags: &str| sandbox.ds_plan(&format!("{flags} -f m.yaml {PLAN}"));
+    for flags in ["diff", "diff -o json"] {
+        let shown = plan(&format!("{flags} --show-env LOG_LEVEL")).stdout;
+        assert!(shown.contains("debug") && !shown.contains("hunter2"), "{flags}: {shown}");
+        let hidden = plan(flags).stdout;
+        assert!(!hidden.contains("debug") && !hidden.contains("hunter2"), "{flags}: {hidden}");
+    }
+    assert_snapshot!(plan("--show-env LOG_*"), @"
+    exit 64
+    --- stderr
+    error: invalid value 'LOG_*' for '--show-env <NAME>': name each variable: patterns are not expanded
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
 fn hostile_text_is_spelled_out() {
     let hostile = agent_with("{tier: node}", "{\"a\\e[31m\\u202e::error::x\": node}");
     let run = plan(hostile);
@@ -363,7 +443,7 @@ fn unreachable_clusters() {
     assert_snapshot!(sandbox.ds_plan("-f agent.yaml"), @"
     exit 1
     --- stderr
-    error: no kubeconfig found, and not running in a pod with a service account
+    error: no kubeconfig found ([dir]/home/.kube/config does not exist), and not running in a pod with a service account
     hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
     ");
     assert_snapshot!(sandbox.ds_plan("-f agent.yaml --kubeconfig none"), @"

@@ -6,7 +6,9 @@ use cluster::read_recorded_from;
 use daemonset::controller::revision_data::data_for;
 use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, RevisionNumber, Snapshot};
 use manifest::{self, FieldValidation, Options};
-use planner::plan::{self, Detail, DiffInput, DriftInput, HistoryQuestion, Input, SourceInfo};
+use planner::plan::{
+    self, Detail, DiffInput, DriftInput, HistoryQuestion, Input, ShownValues, SourceInfo,
+};
 use proptest::prelude::*;
 use render::{self, HtmlOptions, MarkdownOptions, TextOptions};
 use serde_json::{Value, json};
@@ -121,7 +123,7 @@ fn outputs(snapshot: &Snapshot, text: &str) -> Vec<String> {
     let mut shown: Vec<String> = desired.warnings.iter().map(ToString::to_string).collect();
     let plan = plan::plan(Input {
         base: Some(&[]),
-        detail: Detail { all_nodes: true, show_values: false },
+        detail: Detail { all_nodes: true, show_values: ShownValues::None },
         ..Input::of(snapshot, &desired.daemon_sets)
     });
     for verbose in [false, true] {
@@ -153,14 +155,14 @@ fn comparisons(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Vec<String>
         force_conflicts: &BTreeSet::new(),
         source: SourceInfo::default(),
         warnings: Vec::new(),
-        show_values: false,
+        show_values: ShownValues::None,
     });
     let drift = plan::drift(DriftInput {
         snapshot,
         desired,
         source: SourceInfo::default(),
         warnings: Vec::new(),
-        show_values: false,
+        show_values: ShownValues::None,
     });
     let options = TextOptions { verbose: true, ..TextOptions::default() };
     vec![
@@ -182,7 +184,7 @@ fn histories(snapshot: &Snapshot) -> Vec<String> {
         HistoryQuestion::Revision(older),
         HistoryQuestion::Difference(older, newer),
     ] {
-        let history = plan::history(snapshot, |_| true, question, false).unwrap();
+        let history = plan::history(snapshot, |_| true, question, ShownValues::None).unwrap();
         shown.push(render::history_text(&history, &TextOptions::default()));
         shown.push(render::json(&history).unwrap());
         shown.push(render::yaml(&history).unwrap());
@@ -208,7 +210,7 @@ fn secrets_are_shown_on_request() {
     let snapshot = snapshot();
     let desired = desired(&MANIFEST.replace("RELEASE", "two")).unwrap();
     let plan = plan::plan(Input {
-        detail: Detail { all_nodes: false, show_values: true },
+        detail: Detail { all_nodes: false, show_values: ShownValues::All },
         ..Input::of(&snapshot, &desired.daemon_sets)
     });
     let text = render::json(&plan).unwrap();

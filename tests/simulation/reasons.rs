@@ -5,7 +5,7 @@ use daemonset::model::{
 };
 use embedded::{Kind, Store};
 use jiff::Timestamp;
-use planner::plan::{self, Detail, Input, template_digest};
+use planner::plan::{self, Detail, Input, ShownValues, template_digest};
 
 use crate::cluster::NAMESPACE;
 use crate::objects::pods;
@@ -38,7 +38,7 @@ pub(crate) fn none(
     let desired = manifests.iter().find(is_live)?.clone();
     let snapshot = snapshot(pod, live, store, now);
     let input = Input {
-        detail: Detail { all_nodes: true, show_values: false },
+        detail: Detail { all_nodes: true, show_values: ShownValues::None },
         ..Input::of(&snapshot, std::slice::from_ref(&desired))
     };
     let plan = plan::plan(input);

@@ -17,6 +17,7 @@ use kube::config::{
 };
 use kube::{Client, Config};
 
+use super::error::NoKubeconfig;
 use super::failure::{CONNECT_TIMEOUT, Plugin};
 use super::live::LiveCluster;
 use super::lock::Clock;
@@ -226,7 +227,12 @@ fn from_service_account(options: &ConnectOptions) -> Result<Found, Error> {
         Ok(config) => Ok(Found { config, cluster: None }),
         // Every pod has these variables: not in a pod.
         Err(InClusterError::ReadEnvironmentVariable(_)) => {
-            Err(Error::NoKubeconfig { tried: candidates(options) })
+            let tried = candidates(options).into_iter();
+            let tried = tried.map(|path| match path.exists() {
+                false => NoKubeconfig::Absent(path),
+                true => NoKubeconfig::Empty(path),
+            });
+            Err(Error::NoKubeconfig { tried: tried.collect() })
         }
         Err(error) => Err(Error::ServiceAccount { reason: error.to_string() }),
     }

@@ -32,6 +32,23 @@ impl fmt::Display for Permission {
     }
 }
 
+/// A file that was tried as a kubeconfig.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoKubeconfig {
+    /// It does not exist.
+    #[error("{} does not exist", _0.display())]
+    Absent(PathBuf),
+    /// It has neither contexts nor clusters.
+    #[error("{} has no context", _0.display())]
+    Empty(PathBuf),
+}
+
+/// Why each file is no kubeconfig, in parentheses.
+fn reasons(tried: &[NoKubeconfig]) -> String {
+    let all: Vec<String> = tried.iter().map(ToString::to_string).collect();
+    if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) }
+}
+
 fn listed(missing: &[Permission]) -> String {
     missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -40,10 +57,13 @@ fn listed(missing: &[Permission]) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Neither a kubeconfig nor a service account was found.
-    #[error("no kubeconfig found, and not running in a pod with a service account")]
+    #[error(
+        "no kubeconfig found{}, and not running in a pod with a service account",
+        reasons(tried)
+    )]
     NoKubeconfig {
         /// The files that were tried.
-        tried: Vec<PathBuf>,
+        tried: Vec<NoKubeconfig>,
     },
     /// A kubeconfig could not be read or parsed.
     #[error("the kubeconfig {} cannot be read: {reason}", path.display())]

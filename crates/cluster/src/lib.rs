@@ -40,7 +40,7 @@ mod write_error;
 pub use connect::{ConnectOptions, Impersonation, connect};
 pub use decode::ObjectError;
 pub use decode::{Object as SlimObject, SlimDecoder};
-pub use error::{Error, Permission};
+pub use error::{Error, NoKubeconfig, Permission};
 pub use kind::Kind;
 pub use live::{LiveCluster, Scope};
 pub use lock::{Clock, Holder, LeaseRecord, Lock, LockError, LockOptions, LockWait};

@@ -30,12 +30,12 @@ mod warning;
 mod written;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, NamespaceName};
+use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, NamespaceName, Place};
 
 use decode::Problem;
 use objects::Objects;
@@ -57,8 +57,8 @@ pub use warning::{FieldHint, FieldWarning, UnknownField, Warning};
 pub struct Desired {
     /// Every DaemonSet, defaulted and valid, sorted by key.
     pub daemon_sets: Vec<DesiredDaemonSet>,
-    /// Namespaces that the files create too.
-    pub namespaces: BTreeSet<NamespaceName>,
+    /// Namespaces that the files create too, and where.
+    pub namespaces: BTreeMap<NamespaceName, Place>,
     /// Number of skipped objects of other kinds, by kind (`Kind`, or `Kind.group` for a DaemonSet
     /// of another API group).
     pub other_kinds: BTreeMap<String, usize>,
@@ -159,6 +159,24 @@ pub fn unknown_fields(object: Value) -> Vec<String> {
 pub fn count_daemon_sets(bytes: &[u8]) -> usize {
     let written = bytes.split(|&byte| byte == b'\n').filter(|line| says_daemon_set(line)).count();
     written.max(usize::from(mentions::is_spelt_otherwise(bytes)))
+}
+
+/// Limit of the kinds that [`count_kinds`] counts.
+const MAX_KINDS: usize = 20;
+
+/// Adds the kinds of the objects in `bytes` to `kinds` without parsing them: lines that begin with
+/// `kind:`. For messages about files that have no DaemonSet.
+pub fn count_kinds(bytes: &[u8], kinds: &mut BTreeMap<String, usize>) {
+    for line in bytes.split(|&byte| byte == b'\n') {
+        let kind = line.strip_prefix(b"kind:").map(<[u8]>::trim_ascii).unwrap_or_default();
+        let is_kind = !kind.is_empty() && kind.iter().all(u8::is_ascii_alphanumeric);
+        let Some(kind) = str::from_utf8(kind).ok().filter(|kind| is_kind && kind.len() < 64) else {
+            continue;
+        };
+        if kinds.len() < MAX_KINDS || kinds.contains_key(kind) {
+            *kinds.entry(kind.to_owned()).or_default() += 1;
+        }
+    }
 }
 
 fn says_daemon_set(line: &[u8]) -> bool {

@@ -4,7 +4,7 @@
 //! list), and documents that are not objects are rejected as it rejects them, if the files were
 //! named. Not here: decoding a DaemonSet (`daemon_set`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub(super) struct Found {
 pub(super) struct Objects {
     pub(super) daemon_sets: Vec<Found>,
     pub(super) policies: Vec<Found>,
-    /// Namespaces that the files create.
-    pub(super) namespaces: BTreeSet<NamespaceName>,
+    /// Namespaces that the files create, and where.
+    pub(super) namespaces: BTreeMap<NamespaceName, Place>,
     pub(super) seen: Seen,
     pub(super) warnings: Vec<Warning>,
     pub(super) errors: Vec<Error>,
@@ -231,7 +231,8 @@ impl FileReader<'_> {
             (kind, version, _) => {
                 if (kind, version) == ("Namespace", "v1") {
                     let name = node.get("metadata").and_then(|metadata| metadata.text("name"));
-                    self.objects.namespaces.extend(name.map(NamespaceName::from));
+                    let named = name.map(|name| (NamespaceName::from(name), place));
+                    self.objects.namespaces.extend(named);
                 }
                 count(&mut self.objects.seen.other_kinds, kind.to_owned());
             }

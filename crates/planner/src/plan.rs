@@ -78,9 +78,11 @@ pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
 pub use prune::source_paths;
 pub use reason::{Age, Reason};
 pub use record::{DaemonSetRecordError, record_after};
+pub use secrets::ShownValues;
 pub use settle::{keeps_template, owned, settled};
 pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStatusReport, NodeObstacles, StatusKind, StatusReport, status};
+pub use warnings::NAMESPACE_MISSING;
 pub use writers::{WriteOperation, Writer};
 
 use applied::Applied;

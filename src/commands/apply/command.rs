@@ -204,7 +204,8 @@ async fn prepare(
     }
     let scope = prune.scope(&desired.daemon_sets);
     let snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
-    let Desired { mut daemon_sets, source, version, warnings, assignment, .. } = desired;
+    let Desired { mut daemon_sets, namespaces, source, version, warnings, assignment, .. } =
+        desired;
     assignment.apply(&mut daemon_sets, &[], Some(&snapshot))?;
     for desired in &mut daemon_sets {
         args.common.pace.put_over(desired);
@@ -215,9 +216,10 @@ async fn prepare(
         daemon_sets.retain(|one| under_way.contains(&one.key));
     }
     let declared = daemon_sets.iter().map(|one| one.key.clone()).collect();
-    let namespaces = source.prune_namespaces.clone();
-    let gone = prune.of(&declared, &namespaces);
-    let wanted = ApprovalRequest { desired: &daemon_sets, source, warnings, prune: gone };
+    let pruned = source.prune_namespaces.clone();
+    let gone = prune.of(&declared, &pruned);
+    let (desired, namespaces) = (&*daemon_sets, &namespaces);
+    let wanted = ApprovalRequest { desired, source, warnings, prune: gone, namespaces };
     let mut now = planned(&snapshot, wanted, &args.common, shell.now);
     let binding = args.saved.binding();
     let saved = saved.map(|saved| saved.approved(&mut now, binding)).transpose()?;

@@ -12,7 +12,7 @@ use super::session::{Session, unlock};
 use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
-use cluster::{Lock, WritableCluster, WriteError};
+use cluster::{Lock, LockError, WritableCluster, WriteError};
 use daemonset::controller::Owner;
 use daemonset::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, ManagedBy,
@@ -20,7 +20,8 @@ use daemonset::model::{
 };
 use executor::{PreflightError, Trial};
 use planner::plan::{
-    Binding, Change, DaemonSetPlan, Guard, Plan, SourceInfo, after_apply, sent, template_digest,
+    Binding, Change, DaemonSetPlan, Guard, NAMESPACE_MISSING, Plan, SourceInfo, after_apply, sent,
+    template_digest,
 };
 use planner::rollout::{
     self, Declared, Ending, Goal, ObservedCluster, Outcome, Provenance, Purpose, Target, Task,
@@ -45,7 +46,8 @@ pub(super) struct DaemonSetApply<'a> {
 impl InSequence for DaemonSetApply<'_> {
     /// Applies the DaemonSet under its lock.
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
-        let lock = session.lock(&self.desired.key, &self.args.pace, self.args.output).await?;
+        let lock = session.lock(&self.desired.key, &self.args.pace, self.args.output).await;
+        let lock = lock.map_err(|error| self.without_namespace(error))?;
         let done = self.under(&lock, session).await;
         unlock(lock).await;
         done
@@ -57,6 +59,21 @@ impl InSequence for DaemonSetApply<'_> {
 }
 
 impl DaemonSetApply<'_> {
+    /// Replaces the error of the lock if the namespace does not exist, as the plan has warned.
+    fn without_namespace(&self, error: Error) -> Error {
+        let name = self.desired.key.to_string();
+        let missing = self.approved.warnings.iter().find(|warning| {
+            warning.code == NAMESPACE_MISSING && warning.daemon_set.as_ref() == Some(&name)
+        });
+        match (missing, error) {
+            (Some(warning), Error::Lock(LockError::Write { .. })) => Error::NamespaceMissing {
+                daemon_set: self.desired.key.clone(),
+                message: warning.message.clone(),
+            },
+            (_, error) => error,
+        }
+    }
+
     async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
         let mut snapshot = self.snapshot(session).await?;
         // The lock has the current value, even if the user may not list Leases.

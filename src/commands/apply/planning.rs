@@ -2,12 +2,13 @@
 //! changed.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use super::flags::{AllowFlags, CommonFlags};
 use crate::error::Error;
-use daemonset::model::{DesiredDaemonSet, Snapshot};
+use daemonset::model::{DesiredDaemonSet, NamespaceName, Place, Snapshot};
 use planner::plan::{self, Binding, Guard, Plan, Prune, SourceInfo, Warning};
 
 /// The input of a plan that is to be approved.
@@ -20,12 +21,15 @@ pub(super) struct ApprovalRequest<'a> {
     pub warnings: Vec<Warning>,
     /// The DaemonSets to delete with `--prune`.
     pub prune: Option<Prune<'a>>,
+    /// The namespaces in the source, and where.
+    pub namespaces: &'a BTreeMap<NamespaceName, Place>,
 }
 
 impl<'a> ApprovalRequest<'a> {
     /// A request for these DaemonSets, without warnings and pruning.
     pub(super) fn only(desired: &'a [DesiredDaemonSet], source: SourceInfo) -> Self {
-        Self { desired, source, warnings: Vec::new(), prune: None }
+        let namespaces = const { &BTreeMap::new() };
+        Self { desired, source, warnings: Vec::new(), prune: None, namespaces }
     }
 }
 
@@ -49,7 +53,7 @@ pub(super) fn planned(
     args: &CommonFlags,
     created_at: Timestamp,
 ) -> Plan {
-    let ApprovalRequest { desired, source, warnings, prune } = wanted;
+    let ApprovalRequest { desired, source, warnings, prune, namespaces } = wanted;
     let mut desired = Cow::Borrowed(desired);
     for at in 0..desired.len() {
         if let Some(goal) = resumed(snapshot, &desired[at], args) {
@@ -58,6 +62,7 @@ pub(super) fn planned(
     }
     plan::plan(plan::Input {
         force_conflicts: &args.ownership.names(),
+        created_namespaces: namespaces,
         prune,
         source,
         warnings,

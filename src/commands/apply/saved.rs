@@ -99,8 +99,10 @@ impl SavedPlan {
         if !flags.filename.is_empty() {
             return Ok(flags);
         }
-        let SourceInfo { commit: Some(commit), paths, .. } = &self.plan.source else {
-            return Err(SavedPlanError::OfFiles { file: self.file.clone() }.into());
+        let SourceInfo { commit, paths, .. } = &self.plan.source;
+        let Some(commit) = commit else {
+            let (file, paths) = (self.file.clone(), paths.clone());
+            return Err(SavedPlanError::OfFiles { file, paths }.into());
         };
         flags.rev = Some(commit.clone());
         if flags.path.is_empty() && flags.kustomize.is_none() {

@@ -4,7 +4,9 @@
 use daemonset::model::DesiredDaemonSet;
 use jiff::Timestamp;
 use kube::Client;
-use planner::plan::{Change, DaemonSetPlan, Diff, DiffInput, SourceInfo, diff, sent, settled};
+use planner::plan::{
+    Change, DaemonSetPlan, Diff, DiffInput, ShownValues, SourceInfo, diff, sent, settled,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -111,7 +113,7 @@ pub(super) fn target(
         force_conflicts: &BTreeSet::new(),
         source: SourceInfo::default(),
         warnings: Vec::new(),
-        show_values: true,
+        show_values: ShownValues::All,
     });
     daemon_sets.remove(0).target
 }

@@ -1,6 +1,6 @@
 //! The plan of one DaemonSet, step by step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -16,6 +16,7 @@ use super::input::Detail;
 use super::nodes::{self, Described, PlannedNodes};
 use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
+use super::secrets::ShownValues;
 use super::waves::Schedule;
 use super::{object, warnings, waves};
 use daemonset::controller::limits::Limits;
@@ -23,7 +24,7 @@ use daemonset::controller::manage::View;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::status;
 use daemonset::model::{
-    DaemonSet, DesiredDaemonSet, NamespaceName, NodeName, PolicySpec, Snapshot,
+    DaemonSet, DesiredDaemonSet, NamespaceName, NodeName, Place, PolicySpec, Snapshot,
 };
 
 /// A DaemonSet's plan with its guards and warnings.
@@ -43,10 +44,10 @@ pub(super) struct Planned {
 pub(super) struct PlanRequest<'a> {
     /// Field managers whose fields are overwritten or removed (`--force-conflicts`).
     pub force_conflicts: &'a BTreeSet<String>,
-    /// Namespaces in the same source.
-    pub created: &'a BTreeSet<NamespaceName>,
+    /// Namespaces in the same source, and where.
+    pub created: &'a BTreeMap<NamespaceName, Place>,
     /// Level of detail.
-    pub detail: Detail,
+    pub detail: Detail<'a>,
 }
 
 /// Plans one DaemonSet.
@@ -97,7 +98,7 @@ pub(super) fn plan<'a>(
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
     let of_manifest = applied.warnings.iter().cloned().chain(unreadable);
-    let warnings = about(&plan, &daemon_set_view, live, snapshot, created, of_manifest);
+    let warnings = about(&plan, &daemon_set_view, live, snapshot, pace, created, of_manifest);
     let guards = guards(&Judged {
         plan: &plan,
         desired,
@@ -125,7 +126,7 @@ fn changes(
     live: Option<&DaemonSet>,
     pause: Option<&PausedRollout>,
     desired: &DesiredDaemonSet,
-    show_values: bool,
+    show_values: ShownValues<'_>,
 ) -> Vec<FieldChange> {
     let declared = live.map(|live| as_declared(live, pause));
     let left = live.and_then(LeftoverPause::of);
@@ -138,12 +139,14 @@ fn about(
     daemon_set_view: &DaemonSetView<'_>,
     live: Option<&DaemonSet>,
     snapshot: &Snapshot,
-    created: &BTreeSet<NamespaceName>,
+    pace: &PolicySpec,
+    created: &BTreeMap<NamespaceName, Place>,
     of_manifest: impl Iterator<Item = Warning>,
 ) -> Vec<Warning> {
     let mut warnings = warnings::about(daemon_set_view, live, snapshot, created);
     warnings.extend(of_manifest);
     warnings.extend(warnings::creates_at_once(plan));
+    warnings.extend(warnings::unused_budget(plan, pace));
     warnings.extend(warnings::services::warnings(plan, daemon_set_view, live, snapshot));
     let target = &daemon_set_view.owner.spec.template;
     warnings.extend(warnings::priority_class::warning(plan, target, snapshot));

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{ApiVersion, Change, ClusterSummary, FieldChange, SourceInfo, Warning};
 use super::pause::LeftoverPause;
+use super::secrets::ShownValues;
 use super::{applied, object, secrets, target, warnings};
 use daemonset::model::{
     DaemonSet, DaemonSetName, DaemonSetStatus, DesiredDaemonSet, NamespaceName, Snapshot,
@@ -82,7 +83,7 @@ pub struct DiffInput<'a> {
     /// Warnings from reading the source.
     pub warnings: Vec<Warning>,
     /// Whether values that may be secret are shown.
-    pub show_values: bool,
+    pub show_values: ShownValues<'a>,
 }
 
 /// Compares every DaemonSet of the source with the live one.
@@ -107,7 +108,11 @@ pub fn diff(input: DiffInput<'_>) -> Diff {
     }
 }
 
-fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, show_values: bool) -> DaemonSetDiff {
+fn one(
+    snapshot: &Snapshot,
+    desired: &DesiredDaemonSet,
+    show_values: ShownValues<'_>,
+) -> DaemonSetDiff {
     let live = snapshot.daemon_set(&desired.key);
     let after = target::target(live, desired);
     let changes =
@@ -131,7 +136,11 @@ fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, show_values: bool) -> Da
 }
 
 /// Both objects as `kubectl diff` compares them: with the status, without `managedFields`.
-fn shown(live: Option<&DaemonSet>, mut after: Value, show_values: bool) -> (Option<Value>, Value) {
+fn shown(
+    live: Option<&DaemonSet>,
+    mut after: Value,
+    show_values: ShownValues<'_>,
+) -> (Option<Value>, Value) {
     let mut before = live.map(|live| live.raw.as_ref().clone());
     let status = status(live.map(|live| live.status).unwrap_or_default());
     for object in before.iter_mut().chain([&mut after]) {
@@ -140,8 +149,8 @@ fn shown(live: Option<&DaemonSet>, mut after: Value, show_values: bool) -> (Opti
             metadata.remove("managedFields");
         }
     }
-    if !show_values {
-        secrets::mask_objects(before.as_mut(), &mut after);
+    if show_values != ShownValues::All {
+        secrets::mask_objects(before.as_mut(), &mut after, show_values);
     }
     (before, after)
 }

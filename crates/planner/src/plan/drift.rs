@@ -18,6 +18,7 @@ pub use document::{
 use super::daemon_set_view::DaemonSetView;
 use super::document::{ApiVersion, Change, ClusterSummary, SourceInfo, Warning};
 use super::pause::{LeftoverPause, PausedRollout};
+use super::secrets::ShownValues;
 use super::writers::Writers;
 use super::{object, warnings};
 use daemonset::controller::Owner;
@@ -36,7 +37,7 @@ pub struct DriftInput<'a> {
     /// Warnings from reading the source.
     pub warnings: Vec<Warning>,
     /// Whether values that may be secret are shown.
-    pub show_values: bool,
+    pub show_values: ShownValues<'a>,
 }
 
 /// Finds the deviations of every DaemonSet of the source.
@@ -71,7 +72,7 @@ fn one(
     snapshot: &Snapshot,
     fleet: &Fleet<'_>,
     desired: &DesiredDaemonSet,
-    show_values: bool,
+    show_values: ShownValues<'_>,
     warnings: &mut Vec<Warning>,
 ) -> DaemonSetDrift {
     let key = &desired.key;
@@ -110,7 +111,7 @@ fn of_live(
     live: &DaemonSet,
     desired: &DesiredDaemonSet,
     writers: &Writers,
-    show_values: bool,
+    show_values: ShownValues<'_>,
 ) -> Vec<Deviation> {
     let owner = Owner::from(live);
     let in_namespace = snapshot.revisions_in(&live.key.namespace);

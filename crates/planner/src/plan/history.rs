@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::document::{ApiVersion, ClusterSummary, FieldChange, Warning};
+use super::secrets::ShownValues;
 use super::{changes, secrets, warnings};
 use crate::annotations::COMMIT_ANNOTATION;
 use daemonset::controller::Owner;
@@ -138,7 +139,7 @@ pub fn history(
     snapshot: &Snapshot,
     wanted: impl Fn(&DaemonSetKey) -> bool,
     question: HistoryQuestion,
-    show_values: bool,
+    show_values: ShownValues<'_>,
 ) -> Result<History, NoSuchRevision> {
     let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
     let daemon_sets = live
@@ -187,7 +188,7 @@ impl<'a> Past<'a> {
     fn answer(
         &self,
         question: HistoryQuestion,
-        show_values: bool,
+        show_values: ShownValues<'_>,
     ) -> Result<DaemonSetHistory, NoSuchRevision> {
         let (revisions, difference) = match question {
             HistoryQuestion::Overview => {
@@ -196,8 +197,8 @@ impl<'a> Past<'a> {
             HistoryQuestion::Revision(number) => {
                 let revision = self.numbered(number)?;
                 let mut template = template(revision);
-                if !show_values {
-                    secrets::mask(&mut template);
+                if show_values != ShownValues::All {
+                    secrets::mask(&mut template, show_values);
                 }
                 let entry = RevisionEntry { template: Some(template), ..self.entry(revision) };
                 (vec![entry], None)
@@ -249,12 +250,12 @@ fn template(revision: &Revision) -> Value {
     template_of(&revision.data).unwrap_or_default()
 }
 
-fn difference(from: &Revision, to: &Revision, show_values: bool) -> RevisionDifference {
+fn difference(from: &Revision, to: &Revision, show_values: ShownValues<'_>) -> RevisionDifference {
     let (before, after) = (template(from), template(to));
     let (mut shown_before, mut shown_after) = (before.clone(), after.clone());
-    if !show_values {
-        secrets::mask(&mut shown_before);
-        secrets::mask(&mut shown_after);
+    if show_values != ShownValues::All {
+        secrets::mask(&mut shown_before, show_values);
+        secrets::mask(&mut shown_after, show_values);
     }
     let mut changes = Vec::new();
     changes::compare(
@@ -264,8 +265,8 @@ fn difference(from: &Revision, to: &Revision, show_values: bool) -> RevisionDiff
         &mut changes,
     );
     let (mut before, mut after) = (before, after);
-    if !show_values {
-        secrets::mask_pair(&mut before, &mut after);
+    if show_values != ShownValues::All {
+        secrets::mask_pair(&mut before, &mut after, show_values);
     }
     RevisionDifference { from: from.into(), to: to.into(), changes, before, after }
 }

@@ -1,12 +1,13 @@
 //! What a plan is made from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::document::{SourceInfo, Warning};
+use super::secrets::ShownValues;
 use daemonset::model::{
-    Cascade, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Snapshot,
+    Cascade, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Place, Snapshot,
 };
 
 /// Input of a plan.
@@ -16,8 +17,8 @@ pub struct Input<'a> {
     pub snapshot: &'a Snapshot,
     /// The DaemonSets of the source, each once.
     pub desired: &'a [DesiredDaemonSet],
-    /// Namespaces in the source. A plan does not create them, but applying the whole source does.
-    pub created_namespaces: &'a BTreeSet<NamespaceName>,
+    /// Namespaces in the source, and where: a plan does not create them.
+    pub created_namespaces: &'a BTreeMap<NamespaceName, Place>,
     /// Field managers whose fields are overwritten or removed (`--force-conflicts`), in addition
     /// to those in conflict.
     pub force_conflicts: &'a BTreeSet<String>,
@@ -33,7 +34,7 @@ pub struct Input<'a> {
     /// Time at which the plan is made.
     pub created_at: Timestamp,
     /// Level of detail of the document.
-    pub detail: Detail,
+    pub detail: Detail<'a>,
 }
 
 impl<'a> Input<'a> {
@@ -42,7 +43,7 @@ impl<'a> Input<'a> {
         Self {
             snapshot,
             desired,
-            created_namespaces: const { &BTreeSet::new() },
+            created_namespaces: const { &BTreeMap::new() },
             force_conflicts: const { &BTreeSet::new() },
             prune: None,
             base: None,
@@ -79,11 +80,11 @@ impl Prune<'_> {
 
 /// Level of detail of a plan. It changes neither the planned actions nor the digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Detail {
+pub struct Detail<'a> {
     /// Whether nodes with nothing to do are included.
     pub all_nodes: bool,
-    /// Whether values that may be secret are shown.
-    pub show_values: bool,
+    /// The values that are shown although they may be secret.
+    pub show_values: ShownValues<'a>,
 }
 
 /// An object that does not exist in the cluster.

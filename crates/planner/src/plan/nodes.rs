@@ -47,8 +47,8 @@ pub(super) enum Described {
     All,
 }
 
-impl From<Detail> for Described {
-    fn from(detail: Detail) -> Self {
+impl From<Detail<'_>> for Described {
+    fn from(detail: Detail<'_>) -> Self {
         if detail.all_nodes { Self::All } else { Self::Busy }
     }
 }

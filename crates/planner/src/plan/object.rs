@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::changes::{Side, compare};
 use super::document::{BaseChange, Change, FieldChange};
 use super::pause::LeftoverPause;
-use super::secrets;
+use super::secrets::{self, ShownValues};
 use crate::annotations::{ROLLOUT_ANNOTATION, SOURCE_ID_ANNOTATION};
 use daemonset::controller::Owner;
 use daemonset::model::mask::{Salt, mask_annotations, mask_template};
@@ -104,7 +104,7 @@ pub(super) fn changes(
     live: Option<&DaemonSet>,
     after: &Value,
     left: Option<&LeftoverPause>,
-    show_values: bool,
+    show_values: ShownValues<'_>,
 ) -> Vec<FieldChange> {
     let Some(live) = live else { return Vec::new() };
     let (mut before, mut to_come) = (comparable(&live.raw, None), comparable(after, None));
@@ -122,7 +122,11 @@ pub(super) fn changes(
 
 /// The fields of a live object that differ from a manifest. Metadata that only the live object has
 /// is not a difference.
-pub(super) fn deviations(live: &Value, manifest: &Value, show_values: bool) -> Vec<FieldChange> {
+pub(super) fn deviations(
+    live: &Value,
+    manifest: &Value,
+    show_values: ShownValues<'_>,
+) -> Vec<FieldChange> {
     let manifest = comparable(manifest, None);
     differences(&comparable(live, Some(&manifest)), &manifest, show_values)
 }
@@ -131,7 +135,7 @@ pub(super) fn deviations(live: &Value, manifest: &Value, show_values: bool) -> V
 pub(super) fn since_base(
     base: &[DesiredDaemonSet],
     desired: &DesiredDaemonSet,
-    show_values: bool,
+    show_values: ShownValues<'_>,
 ) -> BaseChange {
     let Some(base) = base.iter().find(|it| it.key == desired.key) else {
         return BaseChange { change: Change::Create, changes: Vec::new() };
@@ -158,11 +162,11 @@ struct Comparable<'v> {
 fn differences(
     before: &Comparable<'_>,
     after: &Comparable<'_>,
-    show_values: bool,
+    show_values: ShownValues<'_>,
 ) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     let plain = |value| Some(Side { truth: value, shown: value });
-    if show_values {
+    if show_values == ShownValues::All {
         compare("metadata", plain(&before.metadata), plain(&after.metadata), &mut changes);
     } else {
         let [old, new] = [before, after].map(|it| secrets::without_credentials(&it.metadata));
@@ -176,11 +180,12 @@ fn differences(
     if before.spec == after.spec {
         return changes;
     }
-    if show_values {
+    if show_values == ShownValues::All {
         compare("spec", plain(&before.spec), plain(&after.spec), &mut changes);
         return changes;
     }
-    let (old, new) = (without_secrets(&before.spec), without_secrets(&after.spec));
+    let (old, new) =
+        (without_secrets(&before.spec, show_values), without_secrets(&after.spec, show_values));
     compare(
         "spec",
         Some(Side { truth: &before.spec, shown: &old }),
@@ -190,10 +195,10 @@ fn differences(
     changes
 }
 
-fn without_secrets(spec: &Value) -> Value {
+fn without_secrets(spec: &Value, shown_values: ShownValues<'_>) -> Value {
     let mut shown = spec.clone();
     if let Some(template) = shown.get_mut("template") {
-        secrets::mask(template);
+        secrets::mask(template, shown_values);
     }
     shown
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use daemonset::model::mask::{SecretValue, replace_annotations, replace_secrets, secret_values};
+use daemonset::model::mask::{SecretValue, replace_annotations, secret_values};
 use ssa::LAST_APPLIED_ANNOTATION;
 
 /// Replacement of a sensitive value.
@@ -17,15 +17,50 @@ const MASK_BEFORE: &str = "(sensitive value, before)";
 /// Replacement in the later version of a value that differs.
 const MASK_AFTER: &str = "(sensitive value, after)";
 
-/// Masks the sensitive values of a template.
-pub(super) fn mask(template: &mut Value) {
-    replace_secrets(template, |_| MASK.to_owned());
+/// The sensitive values to show instead of masks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShownValues<'a> {
+    /// None.
+    #[default]
+    None,
+    /// The values of the environment variables with these names.
+    Env(&'a [String]),
+    /// All of them.
+    All,
+}
+
+impl ShownValues<'_> {
+    /// `true` if the value at this pointer of a template is shown.
+    fn has(self, template: &Value, pointer: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::Env(names) => {
+                env_name(template, pointer).is_some_and(|name| names.iter().any(|it| it == name))
+            }
+            Self::All => true,
+        }
+    }
+}
+
+/// The name of the environment variable whose value is at this pointer.
+fn env_name<'v>(template: &'v Value, pointer: &str) -> Option<&'v str> {
+    let variable = pointer.strip_suffix("/value")?;
+    let (list, _) = variable.rsplit_once('/')?;
+    list.ends_with("/env").then(|| template.pointer(variable)?.get("name")?.as_str()).flatten()
+}
+
+/// Masks the sensitive values of a template, except those that are `shown`.
+pub(super) fn mask(template: &mut Value, shown: ShownValues<'_>) {
+    let secrets = secret_values(template).into_iter();
+    let hidden = secrets.filter(|secret| !shown.has(template, &secret.pointer));
+    let masks = hidden.map(|secret| (secret, MASK)).collect();
+    put(template, masks);
 }
 
 /// Masks the sensitive values of two versions of a template. Values at the same place that differ
 /// get different masks.
-pub(super) fn mask_pair(before: &mut Value, after: &mut Value) {
-    let (old, new) = (by_place(before), by_place(after));
+pub(super) fn mask_pair(before: &mut Value, after: &mut Value, shown: ShownValues<'_>) {
+    let (old, new) = (by_place(before, shown), by_place(after, shown));
     let differs = |place: &String, all: &BTreeMap<String, (SecretValue, String)>, own: &String| {
         all.get(place).is_some_and(|(_, value)| value != own)
     };
@@ -43,8 +78,9 @@ pub(super) fn mask_pair(before: &mut Value, after: &mut Value) {
 
 /// Masks the sensitive values of whole DaemonSets: in their templates, and in the annotation with
 /// the manifest of `kubectl apply`.
-pub(super) fn mask_objects(before: Option<&mut Value>, after: &mut Value) {
+pub(super) fn mask_objects(before: Option<&mut Value>, after: &mut Value, shown: ShownValues<'_>) {
     const TEMPLATE: &str = "/spec/template";
+    let mask = |template: &mut Value| mask(template, shown);
     mask_last_applied(after);
     let Some(before) = before else {
         after.pointer_mut(TEMPLATE).into_iter().for_each(mask);
@@ -52,7 +88,7 @@ pub(super) fn mask_objects(before: Option<&mut Value>, after: &mut Value) {
     };
     mask_last_applied(before);
     match (before.pointer_mut(TEMPLATE), after.pointer_mut(TEMPLATE)) {
-        (Some(before), Some(after)) => mask_pair(before, after),
+        (Some(before), Some(after)) => mask_pair(before, after, shown),
         (before, after) => before.into_iter().chain(after).for_each(mask),
     }
 }
@@ -72,9 +108,11 @@ fn mask_last_applied(object: &mut Value) {
     replace_annotations(object, |_| MASK.to_owned());
 }
 
-/// The sensitive values of a template by place; a place does not change when a list is reordered.
-fn by_place(template: &Value) -> BTreeMap<String, (SecretValue, String)> {
-    let secrets = secret_values(template).into_iter().filter_map(|secret| {
+/// The sensitive values of a template that are not shown, by place; a place does not change when a list is reordered.
+fn by_place(template: &Value, shown: ShownValues<'_>) -> BTreeMap<String, (SecretValue, String)> {
+    let hidden = secret_values(template).into_iter();
+    let hidden = hidden.filter(|secret| !shown.has(template, &secret.pointer));
+    let secrets = hidden.filter_map(|secret| {
         let text = template.pointer(&secret.pointer)?.as_str()?;
         let value = text.get(secret.start..)?.to_owned();
         Some((place(template, &secret.pointer), (secret, value)))
@@ -138,7 +176,7 @@ mod tests {
                    {"name": "A", "value": "six"}]),
             &json!(["--token=seven"]),
         );
-        mask_pair(&mut before, &mut after);
+        mask_pair(&mut before, &mut after, ShownValues::None);
         let values = |template: &Value| {
             let env = template.pointer("/spec/containers/0/env").unwrap().as_array().unwrap();
             let all = env.iter().map(|entry| entry["value"].as_str().unwrap().to_owned());
@@ -151,13 +189,29 @@ mod tests {
     }
 
     #[test]
+    fn variables_that_are_named_exactly_are_shown() {
+        let names = ["LOG_LEVEL".to_owned(), "TOKEN_FILE".to_owned()];
+        let of = |level: &str, others: &str| {
+            let env = [("LOG_LEVEL", level), ("LOG_LEVEL_2", others), ("log_level", others)];
+            let env = env.map(|(name, value)| json!({"name": name, "value": value}));
+            template(&json!(env), &json!([format!("--token={others}")]))
+        };
+        let mut alone = of("debug", "hunter2");
+        mask(&mut alone, ShownValues::Env(&names));
+        assert_eq!(alone, of("debug", MASK));
+        let (mut before, mut after) = (of("debug", "one"), of("info", "two"));
+        mask_pair(&mut before, &mut after, ShownValues::Env(&names));
+        assert_eq!((before, after), (of("debug", MASK_BEFORE), of("info", MASK_AFTER)));
+    }
+
+    #[test]
     fn two_variables_with_one_name_are_distinguished() {
         let of = |first: &str, second: &str| {
             let entry = |value: &str| json!({"name": "A", "value": value});
             template(&json!([entry(first), entry(second)]), &json!([]))
         };
         let (mut before, mut after) = (of("one", "two"), of("one", "three"));
-        mask_pair(&mut before, &mut after);
+        mask_pair(&mut before, &mut after, ShownValues::None);
         assert_eq!(before, of(MASK, MASK_BEFORE));
         assert_eq!(after, of(MASK, MASK_AFTER));
     }
@@ -171,11 +225,11 @@ mod tests {
             })
         };
         let (mut before, mut after) = (object(), object());
-        mask_objects(Some(&mut before), &mut after);
+        mask_objects(Some(&mut before), &mut after, ShownValues::None);
         assert_eq!(before, after);
         assert!(!before.to_string().contains("hunter2"), "{before}");
         let mut alone = object();
-        mask_objects(None, &mut alone);
+        mask_objects(None, &mut alone, ShownValues::None);
         assert_eq!(alone, after);
     }
 }

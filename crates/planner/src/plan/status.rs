@@ -1,7 +1,7 @@
 //! The output of `status -o json`: the state of DaemonSets, without any manifest. Both counters are
 //! shown: those of upstream, and those by stricter rules.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,7 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
                 &daemon_set_view,
                 Some(live),
                 snapshot,
-                &BTreeSet::new(),
+                &BTreeMap::new(),
             ));
             budget_view(live, pause, &daemon_set_view, snapshot)
         })

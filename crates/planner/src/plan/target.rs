@@ -5,7 +5,10 @@
 
 use serde_json::{Map, Value};
 
-use daemonset::model::{DaemonSet, DesiredDaemonSet, TEMPLATE_GENERATION_ANNOTATION};
+use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION};
+use daemonset::model::{
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, TEMPLATE_GENERATION_ANNOTATION,
+};
 
 /// The metadata that an apply can change.
 const APPLIED_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
@@ -26,6 +29,7 @@ pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Va
             metadata.insert(field.to_owned(), value.clone());
         }
     }
+    keep_provenance(&live.raw, &mut metadata);
     keep_null_timestamp(&live.raw, &mut after);
     let new_spec = live.raw.get("spec") != after.get("spec");
     let template = |object: &'_ Value| object.pointer("/spec/template").cloned();
@@ -38,6 +42,19 @@ pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Va
     }
     after["metadata"] = metadata.into();
     after
+}
+
+/// `ds-apply` writes the provenance again on each apply, so the manifest does not have it.
+fn keep_provenance(live: &Value, metadata: &mut Map<String, Value>) {
+    let present = object_at(live, "/metadata/annotations");
+    for key in [COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION, CHANGE_CAUSE_ANNOTATION] {
+        if let Some(value) = present.get(key) {
+            let annotations = metadata.entry("annotations").or_insert_with(|| Map::new().into());
+            if annotations.get(key).is_none() {
+                annotations[key] = value.clone();
+            }
+        }
+    }
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -76,4 +93,25 @@ fn keep_null_timestamp(live: &Value, after: &mut Value) {
 
 fn object_at(value: &Value, pointer: &str) -> Map<String, Value> {
     value.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::tests::{desired, settled, snapshot};
+    use super::*;
+
+    #[test]
+    fn the_provenance_of_ds_apply_stays() {
+        let cluster = settled(1);
+        let manifest = desired(&cluster);
+        let mut live = snapshot(&cluster).daemon_sets.remove(0);
+        let raw = Arc::make_mut(&mut live.raw);
+        let own = serde_json::json!({COMMIT_ANNOTATION: "4f2c9e1", "other": "of git"});
+        raw["metadata"]["annotations"] = own;
+        let after = target(Some(&live), &manifest);
+        let annotations = &after["metadata"]["annotations"];
+        assert_eq!(annotations, &serde_json::json!({COMMIT_ANNOTATION: "4f2c9e1"}));
+    }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::secrets::ShownValues;
 use super::*;
 use daemonset::controller::test_cluster::{Cluster, OTHERS, OURS, at, labels, node, object, taint};
 use daemonset::model::{
@@ -259,7 +260,7 @@ fn adopted_and_released_pods_of_vanished_nodes_are_planned_too() {
     cluster.pods[3].target = PodTarget::Aimed("node-2".into());
     let wanted = [desired(&cluster)];
     let snapshot = snapshot(&cluster);
-    let all = Detail { all_nodes: true, show_values: false };
+    let all = Detail { all_nodes: true, show_values: ShownValues::None };
     let input = Input { detail: all, ..Input::of(&snapshot, &wanted) };
     let plan = plan(input);
     let want =
@@ -323,7 +324,7 @@ fn the_digest_depends_on_decisions_only() {
     let mut later = Input {
         source: SourceInfo { paths: vec!["elsewhere".into()], ..SourceInfo::default() },
         created_at: at(5),
-        detail: Detail { all_nodes: true, show_values: true },
+        detail: Detail { all_nodes: true, show_values: ShownValues::All },
         ..Input::of(&same, &wanted)
     };
     later.warnings = vec![Warning {

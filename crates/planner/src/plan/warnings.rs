@@ -8,7 +8,7 @@ pub(super) mod services;
 pub(super) mod unchecked;
 pub(super) mod unreadable;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::daemon_set_view::DaemonSetView;
@@ -16,8 +16,8 @@ use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
 use crate::words::{agree, count};
 use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{
-    ClusterInfo, DaemonSet, DesiredDaemonSet, ManagedBy, Namespace, NamespaceName, NodeName, Pod,
-    Snapshot, TEMPLATE_GENERATION_LABEL,
+    ClusterInfo, DaemonSet, DesiredDaemonSet, ManagedBy, Namespace, NamespaceName, NodeName, Place,
+    Pod, PolicySpec, Snapshot, TEMPLATE_GENERATION_LABEL,
 };
 pub(super) use node_selector::Conflict;
 use node_selector::Reader;
@@ -25,6 +25,9 @@ use node_selector::Reader;
 /// Maximum length of a DaemonSet's name. It is followed by a hyphen and a hash of ten characters in
 /// the names of its revisions, which may have 253 characters.
 const LONGEST_NAME: usize = 242;
+
+/// Code of the warning about a namespace that does not exist.
+pub const NAMESPACE_MISSING: &str = "namespaceMissing";
 
 /// Maximum number of reasons that are listed separately.
 const MOST_REASONS: usize = 3;
@@ -77,7 +80,7 @@ pub(super) fn about(
     daemon_set_view: &DaemonSetView<'_>,
     live: Option<&DaemonSet>,
     snapshot: &Snapshot,
-    created: &BTreeSet<NamespaceName>,
+    created: &BTreeMap<NamespaceName, Place>,
 ) -> Vec<Warning> {
     let key = daemon_set_view.owner.key;
     let mut warnings = Vec::new();
@@ -105,15 +108,22 @@ pub(super) fn about(
 fn about_namespace(
     daemon_set_view: &DaemonSetView<'_>,
     snapshot: &Snapshot,
-    created: &BTreeSet<NamespaceName>,
+    created: &BTreeMap<NamespaceName, Place>,
     warn: &mut impl FnMut(&str, String, Vec<NodeName>),
 ) {
     let key = daemon_set_view.owner.key;
     let namespace = snapshot.namespaces.iter().find(|namespace| namespace.name == key.namespace);
     match namespace {
-        None if snapshot.coverage.namespaces && !created.contains(&key.namespace) => {
-            let message = format!("namespace {} does not exist", key.namespace);
-            warn("namespaceMissing", message, Vec::new());
+        None if snapshot.coverage.namespaces => {
+            let mut message = format!("namespace {} does not exist", key.namespace);
+            if let Some(place) = created.get(&key.namespace) {
+                message += &format!(
+                    "; it is in {} of the same source: apply that first, ds-apply only applies \
+                     DaemonSets",
+                    place.path
+                );
+            }
+            warn(NAMESPACE_MISSING, message, Vec::new());
         }
         Some(namespace) if namespace.terminating => {
             let message = format!(
@@ -129,6 +139,27 @@ fn about_namespace(
         let message = conflict_words(&key.namespace, &conflict);
         warn("namespaceNodeSelector", message, conflict.nodes);
     }
+}
+
+/// A warning when the policy, or `--max-unavailable`, allows more than the DaemonSet itself: the
+/// stricter of the two applies.
+pub(super) fn unused_budget(plan: &DaemonSetPlan, pace: &PolicySpec) -> Option<Warning> {
+    let Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired } = plan.strategy else {
+        return None;
+    };
+    let wanted = pace.max_unavailable?;
+    let wanted_nodes = wanted.scaled(desired).max(1);
+    (wanted_nodes > max_unavailable.max(1)).then(|| Warning {
+        code: "maxUnavailableUnused".to_owned(),
+        message: format!(
+            "maxUnavailable {wanted} of the policy or the command line ({}) is not used, because the \
+             DaemonSet's own limit is stricter: {}",
+            count(wanted_nodes, "node"),
+            max_unavailable.max(1),
+        ),
+        daemon_set: Some(plan.key().to_string()),
+        nodes: Vec::new(),
+    })
 }
 
 /// Warnings about pods that are adopted, released, not possible anywhere, or counted as updated.

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::super::secrets::ShownValues;
 use super::document::Deviation;
 use crate::plan::object;
 use crate::plan::pause::{PauseState, PausedRollout};
@@ -28,7 +29,7 @@ pub(super) struct Live<'a> {
 pub(super) fn deviations(
     live: &Live<'_>,
     desired: &DesiredDaemonSet,
-    show_values: bool,
+    show_values: ShownValues<'_>,
 ) -> Vec<Deviation> {
     let mut before = live.object.raw.as_ref().clone();
     if let Some(pause) = live.pause {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::plan::PauseState;
+use crate::plan::ShownValues;
 use crate::plan::tests::{desired, settle, settled, snapshot};
 use daemonset::controller::test_cluster::{Cluster, at, labels, node, taint};
 use daemonset::model::{
@@ -20,7 +21,7 @@ fn found(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Drift {
         desired: std::slice::from_ref(desired),
         source: SourceInfo::default(),
         warnings: Vec::new(),
-        show_values: false,
+        show_values: ShownValues::None,
     })
 }
 

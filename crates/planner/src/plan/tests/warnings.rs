@@ -1,7 +1,9 @@
 //! Warnings of plans.
 
 use super::*;
-use daemonset::model::{DaemonSetKey, NodeName};
+use std::collections::BTreeMap;
+
+use daemonset::model::{DaemonSetKey, NodeName, Place, RolloutPolicy};
 
 #[test]
 fn daemon_sets_with_the_same_host_port_are_warned_about() {
@@ -267,15 +269,45 @@ fn old_pods_that_count_as_updated_are_warned_about() {
 }
 
 #[test]
-fn a_namespace_that_the_source_creates_is_not_reported_missing() {
+fn a_namespace_that_the_source_creates_is_named_with_its_file() {
     let cluster = settled(1);
     let mut live = snapshot(&cluster);
     live.namespaces.clear();
     let ours = [desired(&cluster)];
-    for (created, want) in [("default", vec![]), ("other", vec!["namespaceMissing"])] {
-        let plan =
-            plan(Input { created_namespaces: &[created.into()].into(), ..Input::of(&live, &ours) });
-        assert_eq!(codes(&plan), want, "{created}");
+    let place = Place { path: "deploy/namespace.yaml".into(), line: 1, column: 1 };
+    for (created, want) in [
+        ("other", "namespace default does not exist"),
+        (
+            "default",
+            "namespace default does not exist; it is in deploy/namespace.yaml of the same source: \
+             apply that first, ds-apply only applies DaemonSets",
+        ),
+    ] {
+        let created = BTreeMap::from([(created.into(), place.clone())]);
+        let plan = plan(Input { created_namespaces: &created, ..Input::of(&live, &ours) });
+        let [warning] = &plan.warnings[..] else { panic!("{:#?}", plan.warnings) };
+        assert_eq!((warning.code.as_str(), warning.message.as_str()), (NAMESPACE_MISSING, want));
+    }
+}
+
+#[test]
+fn a_looser_limit_than_the_daemon_sets_own_is_said_to_be_unused() {
+    for (limit, warned) in [("\"50%\"", true), ("2", false), ("1", false)] {
+        let mut cluster = settled(10);
+        cluster.set_limits(&json!(2), &json!(0));
+        let live = snapshot(&cluster);
+        let policy = format!(
+            r#"{{"apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy",
+                "metadata": {{"name": "p"}},
+                "spec": {{"selects": {{"names": ["default/foo"]}}, "maxUnavailable": {limit}}}}}"#
+        );
+        let policy: RolloutPolicy = serde_json::from_str(&policy).unwrap();
+        let desired = DesiredDaemonSet { policy: Some(policy.into()), ..desired(&cluster) };
+        let plan = planned(&live, &[desired]);
+        let messages: Vec<_> = plan.warnings.iter().map(|it| it.message.as_str()).collect();
+        let want = "maxUnavailable 50% of the policy or the command line (5 nodes) is not used, \
+                    because the DaemonSet's own limit is stricter: 2";
+        assert_eq!(messages, if warned { vec![want] } else { vec![] }, "{limit}");
     }
 }
 
