@@ -26,6 +26,16 @@ const ALLOW_MUTATION: &str =
 /// Hint when the holder of a lock is a run in progress.
 const LIVE_HOLDER: &str = "wait for that run, or interrupt it; to take its lock anyway: `--force`";
 
+/// Hint when a name and `-n` have different namespaces.
+const OTHER_NAMESPACE: &str = "leave out -n, or the namespace in the name";
+
+/// Hint when waiting for a rollout has taken too long.
+const STILL_IN_PROGRESS: &str = "see what blocks each node: `ds-plan status`";
+
+const LOG_FILTER: &str = "for example: `RUST_LOG=info`, `RUST_LOG=cluster=debug`";
+
+const PRUNE_NARROWED: &str = "leave out --prune, or the flags that narrow the source";
+
 const PRUNE_UNREAD: &str = "render the whole source and pipe it in: `-f -`, or name the folder \
      with the DaemonSets: `--path`";
 
@@ -43,12 +53,8 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
             vec![format!("DaemonSets in the {place}: {}", some_of(known))]
         }
-        Error::OtherNamespace { name: _, namespace: _ } => {
-            vec!["leave out -n, or the namespace in the name".into()]
-        }
-        Error::StillInProgress { seconds: _ } => {
-            vec!["see what blocks each node: `ds-plan status`".into()]
-        }
+        Error::OtherNamespace { .. } => vec![OTHER_NAMESPACE.into()],
+        Error::StillInProgress { .. } => vec![STILL_IN_PROGRESS.into()],
         Error::NoSuchNode { node: _, similar } => vec![node_hint(similar.as_ref())],
         Error::NoSuchRevision(error) => revision_hints(error),
         Error::NoSuchPage { command: _, known } => {
@@ -57,9 +63,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::Page { path: _, source } if source.kind() == io::ErrorKind::NotFound => {
             vec!["the folder must exist: `mkdir -p DIR`".into()]
         }
-        Error::LogFilter(_) => {
-            vec!["for example: `RUST_LOG=info`, `RUST_LOG=cluster=debug`".into()]
-        }
+        Error::LogFilter(_) => vec![LOG_FILTER.into()],
         Error::CommentUnread => vec!["add `-o markdown`".into()],
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
         Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
@@ -73,9 +77,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         }
         Error::Stale(_) => vec!["plan again, review the plan, and apply it".into()],
         Error::Mutated(_) => vec![ALLOW_MUTATION.into()],
-        Error::PruneNarrowed => {
-            vec!["leave out --prune, or the flags that narrow the source".into()]
-        }
+        Error::PruneNarrowed => vec![PRUNE_NARROWED.into()],
         Error::PruneUnread(_) => vec![PRUNE_UNREAD.into()],
         Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => {
             vec!["to resume: run it again".into()]

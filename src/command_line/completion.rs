@@ -66,8 +66,8 @@ fn with_names(command: Command, line: fn() -> Command) -> Command {
 fn namespaces(line: fn() -> Command, current: &OsStr) -> Vec<CompletionCandidate> {
     let read = |cluster: Cluster| async move {
         match &cluster.connection {
-            Connection::Live(live) => {
-                let names = live.names(Kind::Namespace, None).await.unwrap_or_default();
+            Connection::Live(cluster) => {
+                let names = cluster.names(Kind::Namespace, None).await.unwrap_or_default();
                 names.into_iter().map(|(_, name)| name).collect()
             }
             Connection::Recorded(_) => {

@@ -50,15 +50,11 @@ fn flags(program: &str, command: &str) -> Vec<&'static str> {
     let groups: &[&[&'static str]] = match (program, command) {
         (_, "schema" | "completions" | "man") => &[&LIVE, &RECORDED, &MANIFESTS, &NAMES, &REMARKS],
         (_, "show") => &[&LIVE, &["snapshot"], &MANIFESTS, &NAMES],
-        (_, "status" | "history" | "explain") => &[&MANIFESTS],
-        (_, "snapshot") => &[&RECORDED, &MANIFESTS],
-        ("ds-apply", "roll" | "undo") => match command {
-            "roll" => &[&MANIFESTS, &WRITING],
-            _undo => &[&MANIFESTS],
-        },
+        (_, "status" | "history" | "explain" | "undo") => &[&MANIFESTS],
+        (_, "snapshot" | "unlock" | "can-i") => &[&RECORDED, &MANIFESTS],
+        ("ds-apply", "roll") => &[&MANIFESTS, &WRITING],
         ("ds-apply", "step") => &[&MANIFESTS, &WRITING, &["keep-going"]],
         ("ds-apply", "release") => &[&RECORDED, &MANIFESTS, &ROLLOUT, &["retry"], &REHEARSAL],
-        ("ds-apply", "unlock" | "can-i") => &[&RECORDED, &MANIFESTS],
         _others => &[],
     };
     groups.concat()

@@ -176,9 +176,9 @@ fn named(mut error: clap::Error, names: &[(String, String)]) -> clap::Error {
         _other => String::new(),
     };
     let flag = about.split([' ', '=', '[']).next().unwrap_or_default();
-    let named = names.iter().filter(|(long, _)| long == flag);
+    let of_flag = names.iter().filter(|(long, _)| long == flag);
     let tips: Vec<_> =
-        named.map(|(_, name)| format!("the value is that of {name}").into()).collect();
+        of_flag.map(|(_, name)| format!("the value is that of {name}").into()).collect();
     if !tips.is_empty() {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }

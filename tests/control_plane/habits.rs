@@ -90,7 +90,7 @@ fn requests_are_logged_and_made_as_another_user() {
     assert!(!logged.to_lowercase().contains("bearer"), "{logged}");
     let forbidden = plane.ds_plan(&["status", "--as", "nobody", "--as-group", "nobodies"], &[]);
     assert_eq!(forbidden.status.code(), Some(1));
-    assert!(stderr(&forbidden).contains("\"nobody\""), "{}", stderr(&forbidden));
+    assert!(stderr(&forbidden).starts_with("error: not permitted: list nodes"), "{forbidden:?}");
     let slow = plane.ds_plan(&["status", "--request-timeout", "0"], &[]);
     assert_eq!(slow.status.code(), Some(0));
 }
@@ -104,6 +104,6 @@ fn a_dry_run_writes_nothing() {
     let done = plane.ds_apply(&["-f", "agent.yaml", "--dry-run"], files).run();
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     assert!(stdout(&done).contains("3 to create"), "{}", stdout(&done));
-    assert_eq!(stderr(&done), "dry run: nothing was changed\n");
+    assert!(stderr(&done).ends_with("dry run: nothing was changed\n"), "{}", stderr(&done));
     assert_eq!(plane.kubectl(&["get", "daemonsets,leases", "-n", "default", "-o=name"]), "");
 }

@@ -58,10 +58,43 @@ fn the_namespace_is_shown_with_all_namespaces() {
 
 #[test]
 fn mistyped_commands_are_told_from_names() {
-    assert_snapshot!(Sandbox::new().ds_plan("statsu"), @"");
-    assert_snapshot!(recorded().ds_plan("status --snapshot cluster.json -w"), @"");
-    assert_snapshot!(Sandbox::new().ds_plan("schema --context a"), @"");
-    assert_snapshot!(Sandbox::new().ds_apply("--dry-run=server"), @"");
+    assert_snapshot!(Sandbox::new().ds_plan("statsu"), @"
+    exit 64
+    --- stderr
+    error: unrecognized subcommand 'statsu'
+
+      tip: a similar command exists: 'status'
+      tip: to name the DaemonSet: 'ds/statsu'
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(recorded().ds_plan("status --snapshot cluster.json -w"), @"
+    exit 64
+    --- stderr
+    error: the argument '--snapshot <FILE>' cannot be used with '--watch'
+
+    Usage: ds-plan status --snapshot <FILE> [NAME]...
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(Sandbox::new().ds_plan("schema --context a"), @"
+    exit 64
+    --- stderr
+    error: `--context` has no effect on `ds-plan schema`
+
+    Usage: ds-plan [OPTIONS] [NAME]... [COMMAND]
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(Sandbox::new().ds_apply("--dry-run=server"), @"
+    exit 64
+    --- stderr
+    error: unexpected value 'server' for '--dry-run' found; no more were expected
+
+    Usage: ds-apply --dry-run [NAME]...
+
+    For more information, try '--help'.
+    ");
 }
 
 #[test]
@@ -77,10 +110,23 @@ fn a_saved_plan_is_shown_as_it_was_printed() {
         assert_eq!((shown.code, &shown.stdout), (Some(0), &printed), "{format}");
     }
     assert!(sandbox.ds_plan("show plan.json -o html").stdout.contains("<html"));
-    let verbose = sandbox.ds_plan("show plan.json -v").stdout;
-    assert_eq!(verbose, sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -v").stdout);
-    assert_snapshot!(sandbox.ds_plan("show cluster.json"), @"");
-    assert_snapshot!(sandbox.ds_plan("show nowhere.json"), @"");
+    // The verbose text has the time of the plan, so it must be the same run.
+    let verbose = plan("text -v");
+    assert_eq!(sandbox.ds_plan("show plan.json -v").stdout, verbose);
+    assert_snapshot!(sandbox.ds_plan("show cluster.json"), @"
+    exit 1
+    --- stderr
+    error: cluster.json is not a saved plan
+      caused by: unknown variant `v1`, expected `ds-plan.dev/v1alpha1` at line 1 column 18
+    hint: create it with `ds-plan --out FILE`
+    ");
+    assert_snapshot!(sandbox.ds_plan("show nowhere.json"), @"
+    exit 1
+    --- stderr
+    error: cannot read the plan nowhere.json
+      caused by: No such file or directory (os error 2)
+    hint: create it with `ds-plan --out FILE`
+    ");
 }
 
 #[test]
@@ -94,7 +140,17 @@ fn variables_set_flags() {
     let all = [("DS_PLAN_SNAPSHOT", "cluster.json"), ("DS_PLAN_OUTPUT", "name")];
     assert_eq!(with("status", &all).stdout, "logging/agent\n");
     assert_eq!(with("status -n default", &all).stdout, "");
-    assert_snapshot!(with("status", &[("DS_PLAN_OUTPUT", "xml")]), @"");
+    assert_snapshot!(with("status", &[("DS_PLAN_OUTPUT", "xml")]), @"
+    exit 64
+    --- stderr
+    error: invalid value 'xml' for '--output <FORMAT>'
+      [possible values: text, json, yaml, name]
+
+      tip: a similar value exists: 'yaml'
+      tip: the value is that of DS_PLAN_OUTPUT
+
+    For more information, try '--help'.
+    ");
     let help = sandbox.ds_plan("status --help").stdout;
     assert!(help.contains("[env: DS_PLAN_OUTPUT]"), "{help}");
 }
@@ -117,7 +173,12 @@ fn decisions_are_logged_and_other_crates_are_not() {
     assert!(logged.contains("DEBUG cluster recorded in cluster.json"), "{logged}");
     let mut command = sandbox.ds_plan_command(STATUS);
     command.env("RUST_LOG", "=x=");
-    assert_snapshot!(sandbox.run(command), @"");
+    assert_snapshot!(sandbox.run(command), @"
+    exit 64
+    --- stderr
+    error: RUST_LOG is not a filter: `=x=`
+    hint: for example: `RUST_LOG=info`, `RUST_LOG=cluster=debug`
+    ");
 }
 
 #[test]

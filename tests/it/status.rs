@@ -18,8 +18,8 @@ fn status_as_text_and_names() {
     assert_snapshot!(sandbox.ds_plan("status --snapshot cluster.json"), @"
     exit 0
     --- stdout
-    NAME    DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
-    agent   2         1         1       1            1           <none>          2m
+    NAMESPACE   NAME    DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
+    logging     agent   2         1         1       1            1           <none>          2m
 
     logging/agent   2 nodes need attention
         AVAILABLE is 1 in the status, ds-plan counts 0: pods that terminate, or are Ready for too short a time, do not count here
@@ -101,10 +101,10 @@ fn explanations() {
     hint: DaemonSets in the cluster: logging/agent
     ");
     assert_snapshot!(explain("logging/agent node-1 -n default"), @"
-    exit 1
+    exit 64
     --- stderr
-    error: no DaemonSet in the cluster matches -n, -l and the names given
-    hint: DaemonSets in the cluster: logging/agent
+    error: logging/agent is not in the namespace of -n: default
+    hint: leave out -n, or the namespace in the name
     ");
 }
 

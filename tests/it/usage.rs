@@ -17,6 +17,7 @@ fn help_of_each_command() {
         "explain",
         "status",
         "history",
+        "show",
         "snapshot",
         "schema",
         "completions",
@@ -44,7 +45,7 @@ fn versions() {
 #[test]
 fn help_of_each_command_of_ds_apply() {
     let sandbox = Sandbox::new();
-    for command in ["", "apply", "roll", "step", "undo", "release", "unlock"] {
+    for command in ["", "apply", "roll", "step", "undo", "release", "unlock", "can-i"] {
         let of = if command.is_empty() { "" } else { "_" };
         let name = format!("help_ds-apply{of}{command}");
         assert_snapshot!(name, sandbox.ds_apply(&format!("{command} -h")));
@@ -63,11 +64,10 @@ fn ds_apply_reports_unsupported_arguments() {
     hint: or rehearse it: `ds-apply --rehearse --snapshot FILE`
     ");
     assert_snapshot!(run("agnet"), @"
-    exit 64
+    exit 1
     --- stderr
-    error: invalid value 'agnet' for '[NAMESPACE/NAME]...': `agnet` is not of the form NAMESPACE/NAME; to apply a saved plan, use `--plan FILE`
-
-    For more information, try '--help'.
+    error: no kubeconfig found, and not running in a pod with a service account
+    hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
     ");
     assert_snapshot!(run("ns/agnet"), @"
     exit 1
@@ -91,16 +91,17 @@ fn an_invalid_command_line_is_64() {
 
       tip: to pass '--nonsense' as a value, use '-- --nonsense'
 
-    Usage: ds-plan [OPTIONS] [NAMESPACE/NAME]... [COMMAND]
+    Usage: ds-plan [OPTIONS] [NAME]... [COMMAND]
 
     For more information, try '--help'.
     ");
     assert_snapshot!(sandbox.ds_plan("statsu"), @"
     exit 64
     --- stderr
-    error: invalid value 'statsu' for '[NAMESPACE/NAME]...': `statsu` is not of the form NAMESPACE/NAME
+    error: unrecognized subcommand 'statsu'
 
       tip: a similar command exists: 'status'
+      tip: to name the DaemonSet: 'ds/statsu'
 
     For more information, try '--help'.
     ");
@@ -109,7 +110,7 @@ fn an_invalid_command_line_is_64() {
     --- stderr
     error: the argument '--filename <FILE>' cannot be used with '--rev <REV>'
 
-    Usage: ds-plan --filename <FILE> [NAMESPACE/NAME]...
+    Usage: ds-plan --filename <FILE> [NAME]...
 
     For more information, try '--help'.
     ");
@@ -118,7 +119,7 @@ fn an_invalid_command_line_is_64() {
     --- stderr
     error: `--filename` belongs after `ds-plan status`, not before
 
-    Usage: ds-plan [OPTIONS] [NAMESPACE/NAME]... [COMMAND]
+    Usage: ds-plan [OPTIONS] [NAME]... [COMMAND]
 
     For more information, try '--help'.
     ");
@@ -127,7 +128,7 @@ fn an_invalid_command_line_is_64() {
     --- stderr
     error: the argument '--snapshot <FILE>' cannot be used with '--context <NAME>'
 
-    Usage: ds-plan --snapshot <FILE> [NAMESPACE/NAME]...
+    Usage: ds-plan --snapshot <FILE> [NAME]...
 
     For more information, try '--help'.
     ");
@@ -144,7 +145,7 @@ fn an_invalid_command_line_is_64() {
     error: the following required arguments were not provided:
       <NODE>
 
-    Usage: ds-plan explain <NAMESPACE/NAME> <NODE>
+    Usage: ds-plan explain <NAME> <NODE>
 
     For more information, try '--help'.
     ");
@@ -181,7 +182,7 @@ fn manual_pages() {
     exit 64
     --- stderr
     error: there is no command drfit
-    hint: commands: plan, diff, drift, explain, status, history, snapshot, schema, completions, man
+    hint: commands: plan, diff, drift, explain, status, history, show, snapshot, schema, completions, man
     ");
     fs::create_dir(sandbox.path("man1")).unwrap();
     assert_eq!(sandbox.ds_plan("man --out man1").code, Some(0));
@@ -193,7 +194,7 @@ fn manual_pages() {
     assert_eq!(
         names.join(" "),
         "ds-plan-completions.1 ds-plan-diff.1 ds-plan-drift.1 ds-plan-explain.1 ds-plan-history.1 \
-         ds-plan-man.1 ds-plan-plan.1 ds-plan-schema.1 ds-plan-snapshot.1 ds-plan-status.1 ds-plan.1"
+         ds-plan-man.1 ds-plan-plan.1 ds-plan-schema.1 ds-plan-show.1 ds-plan-snapshot.1 ds-plan-status.1 ds-plan.1"
     );
     assert_snapshot!(sandbox.ds_plan("man --out nowhere"), @"
     exit 1

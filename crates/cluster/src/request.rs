@@ -284,10 +284,11 @@ impl Requests {
     fn log(&self, call: &Call, sent: Duration, answer: &Result<Response<Body>, Failure>) {
         let took = self.clock.now().saturating_sub(sent).as_millis();
         let (verb, uri) = (call.verb.method(), &call.uri);
-        match answer {
-            Ok(answer) => tracing::info!("{verb} {uri} {} in {took} ms", answer.status().as_u16()),
-            Err(_) => tracing::info!("{verb} {uri} without an answer in {took} ms"),
-        }
+        let outcome = match answer {
+            Ok(answer) => answer.status().as_u16().to_string(),
+            Err(_) => "without an answer".to_owned(),
+        };
+        tracing::info!("{verb} {uri} {outcome} in {took} ms");
     }
 
     fn note(&self, date: Option<Timestamp>, sent: Duration) {
