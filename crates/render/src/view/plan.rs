@@ -13,6 +13,8 @@ use planner::words::count;
 /// A plan.
 #[derive(Debug)]
 pub(crate) struct PlanView<'a> {
+    /// Whether it is of a rehearsal.
+    pub rehearsal: bool,
     pub origin: Origin<'a>,
     /// In the order of the plan.
     pub daemon_sets: Vec<DaemonSetView<'a>>,
@@ -48,6 +50,7 @@ impl<'a> PlanView<'a> {
             api_version: _,
             kind: _,
             created_at,
+            rehearsal,
             tool_version,
             digest,
             source,
@@ -59,6 +62,7 @@ impl<'a> PlanView<'a> {
             warnings,
         } = plan;
         Self {
+            rehearsal: *rehearsal,
             origin: Origin::of(source, cluster, daemon_sets.len()),
             daemon_sets: daemon_sets.iter().map(DaemonSetView::of).collect(),
             actions: totals.actions,
