@@ -152,6 +152,8 @@ fn the_shown_rehearsal_rolls_the_fleet_out_and_plans_again() {
     let nothing = "Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, ";
     assert!(after.starts_with(nothing), "{after}");
     assert!(run.stdout.contains("\nAbout "), "{run}");
+    let charts = &run.stderr[run.stderr.find("REHEARSAL  nodes over time").unwrap()..];
+    assert!(pages.iter().any(|(_, page)| page.contains(charts)), "the guide shows: {charts}");
 }
 
 #[test]
@@ -168,4 +170,105 @@ fn other_commands_are_rehearsed_too() {
         assert_eq!(run.code, Some(code), "{line}: {run}");
         assert!(run.to_string().contains(want), "{line}: {run}");
     }
+}
+
+/// Nobody takes a rehearsal for the real run, in whatever format and wherever it is read.
+#[test]
+fn a_rehearsal_says_that_it_is_one() {
+    let sandbox = Sandbox::new();
+    let text = rehearse(&sandbox, "logging/fluent-bit");
+    assert!(text.stdout.starts_with("REHEARSAL  on an embedded copy"), "{text}");
+    let lines = || text.stdout.lines().chain(text.stderr.lines());
+    for heading in ["ds-plan  1 DaemonSet", "Plan: nothing to do", "nodes over time", "40 nodes: "]
+    {
+        let found: Vec<&str> = lines().filter(|line| line.contains(heading)).collect();
+        assert!(!found.is_empty(), "{heading}: {text}");
+        for line in found {
+            assert!(line.starts_with("REHEARSAL  "), "{line}");
+        }
+    }
+
+    let page = rehearse(&sandbox, "logging/fluent-bit -o html").stdout;
+    let titles = page.split("<title>").skip(1).chain(page.split("<h1>").skip(1));
+    let titles = titles.chain(page.split("<h2 ").skip(1).map(|it| it.split_once('>').unwrap().1));
+    let titles: Vec<&str> = titles.map(|it| it.split("</").next().unwrap()).collect();
+    assert_eq!(titles.len(), 5, "{titles:?}");
+    assert!(titles.iter().all(|title| title.starts_with("REHEARSAL: ")), "{titles:?}");
+}
+
+/// The events of a run, each checked against its schema.
+fn events(run: &Run) -> Vec<Value> {
+    let schema = fs::read_to_string(Path::new(ROOT).join("schemas/run-event.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let event = |line: &str| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&event).map(|it| it.to_string()).collect();
+        assert!(errors.is_empty(), "{line}: {errors:?}");
+        assert_eq!(event["apiVersion"], "ds-plan.dev/v1alpha1");
+        event
+    };
+    run.stdout.lines().map(event).collect()
+}
+
+#[test]
+fn the_events_begin_with_the_plan_and_end_with_the_end() {
+    let sandbox = Sandbox::new();
+    let aborted = format!("logging/fluent-bit --fault {}", example("faults/crash-loop.yaml"));
+    for (flags, code, message, kinds) in [
+        ("logging/fluent-bit", 0, "done", &["writing", "deleting", "arrived", "progress"][..]),
+        ("tracing/trace-agent", 0, "done", &["arrived"]),
+        ("monitoring/node-exporter", 0, "nothing to do", &[]),
+        (&aborted, 4, "paused or aborted", &["failed"]),
+    ] {
+        let run = rehearse(&sandbox, &format!("{flags} -o json"));
+        assert_eq!(run.code, Some(code), "{run}");
+        let events = events(&run);
+        let [first, .., last] = &events[..] else { panic!("{run}") };
+        assert_eq!(first["event"], "plan", "{flags}");
+        assert_eq!(first["plan"]["rehearsal"], true, "{flags}");
+        assert_eq!(last["event"], "runEnded", "{flags}");
+        assert_eq!((&last["exitCode"], &last["message"]), (&code.into(), &message.into()));
+        assert!(events.iter().all(|event| event["rehearsal"] == true), "{run}");
+        for kind in kinds {
+            assert!(events.iter().any(|event| event["event"] == *kind), "{flags}: {kind}");
+        }
+    }
+    let missing = sandbox.ds_apply("--rehearse -o json --snapshot none.json -f none");
+    let [end] = &events(&missing)[..] else { panic!("{missing}") };
+    assert_eq!((&end["event"], &end["exitCode"]), (&"runEnded".into(), &1.into()), "{missing}");
+}
+
+/// The charts count what the budget counts. What it does not count is apart, so that no chart seems
+/// to break a budget that held.
+#[test]
+fn the_charts_show_a_budget_that_held() {
+    let sandbox = Sandbox::new();
+    let run = rehearse(&sandbox, "--keep-going -o json");
+    let chart = run.stderr.split("REHEARSAL  nodes over time").nth(1).unwrap();
+    let row = |name: &str, what: &str| {
+        let mut lines = chart.lines().skip_while(|line| !line.contains(name));
+        let row = lines.find(|line| line.contains(what));
+        let end = row.unwrap_or_else(|| panic!("{name}, {what}: {run}")).rsplit("at most ");
+        end.into_iter().next().unwrap().to_owned()
+    };
+    let (lost, first) = ("without an available pod", "waiting for their first pod");
+    assert_eq!(row("overlay-agent", lost), "1, budget 1; 1 node skipped as NotReady");
+    assert_eq!(row("fluent-bit", lost), "4, budget 4");
+    assert_eq!(row("fluent-bit", first), "4");
+    assert_eq!(row("node-problem-detector", first), "33");
+    assert_eq!(row("trace-agent", "with an old and a new pod"), "9, budget 9");
+
+    let page = rehearse(&sandbox, "--keep-going -o html").stdout;
+    for (name, what) in [
+        ("kube-system/overlay-agent", lost),
+        ("logging/fluent-bit", lost),
+        ("logging/fluent-bit", first),
+        ("monitoring/node-problem-detector", first),
+        ("tracing/trace-agent", "with an old and a new pod"),
+    ] {
+        let chart = format!("aria-label=\"{name}: nodes {what} over time");
+        assert_eq!(page.matches(&chart).count(), 1, "{chart}");
+    }
+    let lost_new = format!("aria-label=\"monitoring/node-problem-detector: nodes {lost}");
+    assert!(!page.contains(&lost_new), "new nodes break no budget");
 }

@@ -136,6 +136,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: PlanKind::Plan,
         created_at,
+        rehearsal: false,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         digest,
         source,

@@ -1,6 +1,7 @@
 //! Example plans of a fleet, for tests.
 
 pub(super) mod past;
+pub(super) mod run;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: PlanKind::Plan,
         created_at: "2026-08-01T12:00:00Z".parse().unwrap(),
+        rehearsal: false,
         tool_version: "0.1.0".into(),
         digest: "sha256:6fd1".into(),
         source: SourceInfo {

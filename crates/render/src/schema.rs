@@ -84,6 +84,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::data::json_line;
     use crate::examples::{self, past};
 
     #[test]
@@ -96,6 +97,7 @@ mod tests {
             (Document::History, json(&past::history()).unwrap()),
             (Document::Diff, json(&past::diff()).unwrap()),
             (Document::Drift, json(&past::drift()).unwrap()),
+            (Document::RunEvent, json(&examples::run::events()[0]).unwrap()),
         ];
         for document in Document::ALL {
             let schema: Value = serde_json::from_str(&schema(document).unwrap()).unwrap();
@@ -107,6 +109,22 @@ mod tests {
                     .collect();
                 assert_eq!(errors.is_empty(), *of == document, "{document:?} {of:?} {errors:?}");
             }
+        }
+    }
+
+    #[test]
+    fn each_kind_of_event_fits_its_schema() {
+        let schema: Value = serde_json::from_str(&schema(Document::RunEvent).unwrap()).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        for event in examples::run::events() {
+            let line = json_line(&event).unwrap();
+            assert_eq!(line.lines().count(), 1, "{line}");
+            let mut event: Value = serde_json::from_str(&line).unwrap();
+            let errors: Vec<String> =
+                validator.iter_errors(&event).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{line}{errors:?}");
+            event["event"] = "unknown".into();
+            assert!(!validator.is_valid(&event), "{line}");
         }
     }
 

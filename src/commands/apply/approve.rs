@@ -135,6 +135,7 @@ pub(super) fn show(
     let allowed = plan.guards.iter().filter(|guard| args.allow.passes(guard.code));
     warnings::print(&plan.warnings, shell.printer);
     warnings::print(&allowed.map(as_warning).collect::<Vec<_>>(), shell.printer);
+    let plan = Plan { rehearsal: shell.rehearsal, ..plan.clone() };
     if args.output == Format::Json {
         EventStream::of(shell).plan(plan);
         return Ok(());
@@ -142,10 +143,9 @@ pub(super) fn show(
     if shell.printer.is_quiet() && args.yes {
         return Ok(());
     }
-    let plan = Plan { warnings: Vec::new(), guards, ..plan.clone() };
+    let plan = Plan { warnings: Vec::new(), guards, ..plan };
     let text = render::plan_text(&plan, &shell.text_options(false));
     let heading = heading.map(|words| format!("{words}\n")).unwrap_or_default();
-    let heading = if shell.rehearsal { format!("REHEARSAL  {heading}") } else { heading };
     shell.printer.out(format!("{heading}{text}")).map_err(Error::Output)
 }
 

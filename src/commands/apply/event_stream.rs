@@ -56,10 +56,10 @@ impl EventStream {
     }
 
     /// Prints the plan of the run.
-    pub(super) fn plan(self, plan: &Plan) {
+    pub(super) fn plan(self, plan: Plan) {
         let message = format!("plan of {}", count(plan.daemon_sets.len(), "DaemonSet"));
         let time = plan.cluster.observed_at;
-        self.print(time, None, message, RunEventData::Plan { plan: Box::new(plan.clone()) });
+        self.print(time, None, message, RunEventData::Plan { plan: Box::new(plan) });
     }
 
     /// Prints the end of the run.

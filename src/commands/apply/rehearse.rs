@@ -114,7 +114,8 @@ impl OnIt {
         let done = in_session(command.approved(), &global, &mut on).await;
         let took = world.clock().now();
         let mut done = on.reported(done, printer);
-        if let Some(again) = again.filter(|_| matches!(done, Ok(Exit::Done))) {
+        let is_done = matches!(done, Ok(Exit::Done)) && on.has_acted();
+        if let Some(again) = again.filter(|_| is_done) {
             // Run it again: the plan shows what is left.
             let (_nobody, quiet) = mpsc::channel(1);
             shell.now = took;

@@ -27,10 +27,11 @@ fn a_terminal_shows_a_prompt_and_a_bar() {
 
     let (code, drawn) = on_a_terminal("v2", "xterm", "yes\n");
     assert_eq!(code, Some(0), "{drawn}");
-    for part in ["drawn/agent  [", "] 2 of 4 updated, ", " waiting, wave 1", "4 nodes replaced"] {
+    for part in ["drawn/agent  [", "]  2 of 4 updated, ", " in flight, ", "4 nodes replaced"] {
         assert!(drawn.contains(part), "{part}: {drawn:?}");
     }
     assert!(!drawn.contains("deleting pod"), "the bar shows the count: {drawn:?}");
+    assert!(!drawn.contains("wave"), "{drawn:?}");
     let lines = drawn.rsplit("\u{1b}[2K").next().unwrap();
     assert!(
         lines.contains("  done\r\n") && !lines.contains("updated,"),

@@ -59,6 +59,9 @@ fn an_interrupted_run_waits_for_its_pods_and_is_continued(plane: &ControlPlane) 
     assert!(watcher.gone() < NODES, "it stopped: {}", output_text(&output));
     assert_eq!(fleet.ready(), NODES, "its pods are ready again: {}", output_text(&output));
     assert_eq!(fleet.strategy(), "OnDelete", "paused: {}", output_text(&output));
+    for words in [" in flight; press again to stop at once", "  paused: the run was interrupted"] {
+        assert!(output_text(&output).contains(words), "{words}: {}", output_text(&output));
+    }
     let again = fleet.apply(&version("v2"), &["--lock-timeout=0s"]);
     assert_eq!(again.status.code(), Some(0), "{}", output_text(&again));
     fleet.is_replaced_within(2, &watcher.end(), 2);

@@ -36,6 +36,9 @@ pub struct Plan {
     pub kind: PlanKind,
     /// When the plan was made. The only field that differs between two runs on the same input.
     pub created_at: Timestamp,
+    /// Whether it is of a rehearsal: applying it changed nothing on the cluster itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rehearsal: bool,
     /// Version of the program that made it.
     pub tool_version: String,
     /// Digest of the planned changes; texts, paths and times are not part of it.

@@ -15,7 +15,12 @@ pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
     let mut page = Page::default();
     let (shown, quiet) = plan.shown();
     let nothing_to_do = plan.changing().is_empty();
-    let title = if nothing_to_do { "Plan: nothing to do. " } else { "ds-plan  " };
+    let title = match (plan.rehearsal, nothing_to_do) {
+        (false, true) => "Plan: nothing to do. ",
+        (false, false) => "ds-plan  ",
+        (true, true) => "REHEARSAL  Plan: nothing to do. ",
+        (true, false) => "REHEARSAL  ds-plan  ",
+    };
     page.push(compared(title, &plan.origin, *options));
     if options.verbose {
         page.push(Line::at(0).styled(ASIDE, format!("plan {}", plan.made())));

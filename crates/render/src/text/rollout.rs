@@ -46,9 +46,9 @@ struct Axis {
 
 impl Axis {
     fn of(rollouts: &[RolloutView<'_>]) -> Self {
-        let began = rollouts.iter().filter_map(|it| Some((it.began?.as_second(), it.lasted)));
-        let begin = began.clone().map(|(began, _)| began).min().unwrap_or_default();
-        let end = began.map(|(began, lasted)| began + i64::from(lasted)).max().unwrap_or(begin);
+        let spans = rollouts.iter().filter_map(|it| Some((it.began?.as_second(), it.lasted)));
+        let begin = spans.clone().map(|(from, _)| from).min().unwrap_or_default();
+        let end = spans.map(|(from, lasted)| from + i64::from(lasted)).max().unwrap_or(begin);
         let lasted = u32::try_from(end - begin).unwrap_or(u32::MAX).max(1);
         let column = lasted.div_ceil(COLUMNS).next_multiple_of(STEP);
         Self { begin, column, columns: lasted.div_ceil(column) }

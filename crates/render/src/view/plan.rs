@@ -13,6 +13,8 @@ use planner::words::count;
 /// A plan.
 #[derive(Debug)]
 pub(crate) struct PlanView<'a> {
+    /// Whether it is of a rehearsal.
+    pub rehearsal: bool,
     pub origin: Origin<'a>,
     /// In the order of the plan.
     pub daemon_sets: Vec<DaemonSetView<'a>>,
@@ -37,6 +39,7 @@ impl<'a> PlanView<'a> {
             api_version: _,
             kind: _,
             created_at,
+            rehearsal,
             tool_version,
             digest,
             source,
@@ -55,6 +58,7 @@ impl<'a> PlanView<'a> {
             DaemonSetView { course, ..daemon_set }
         };
         Self {
+            rehearsal: *rehearsal,
             origin: Origin::of(source, cluster, daemon_sets.len()),
             daemon_sets: daemon_sets.iter().map(of_one).collect(),
             actions: totals.actions,

@@ -56,12 +56,17 @@ fn priority_classes(
     snapshot: &Snapshot,
 ) -> Option<String> {
     let planned: BTreeSet<DaemonSetKey> = plans.iter().map(|plan| plan.key()).collect();
-    let named = desired.iter().filter(|desired| planned.contains(&desired.key));
-    let named = named.filter_map(|desired| desired.spec.template.needed_priority_class());
-    let unknown: BTreeSet<&str> =
-        named.filter(|name| !snapshot.priority_classes.contains_key(*name)).collect();
-    let names = unknown.into_iter().collect::<Vec<_>>();
-    let (class, exist) =
-        if names.len() == 1 { ("PriorityClass", "exists") } else { ("PriorityClasses", "exist") };
-    (!names.is_empty()).then(|| format!("whether {class} {} {exist} (not read)", names.join(", ")))
+    let templates =
+        desired.iter().filter(|it| planned.contains(&it.key)).map(|it| &it.spec.template);
+    let unknown: BTreeSet<&str> = templates
+        .filter_map(|template| template.needed_priority_class())
+        .filter(|name| !snapshot.priority_classes.contains_key(*name))
+        .collect();
+    let (class, exist) = match unknown.len() {
+        0 => return None,
+        1 => ("PriorityClass", "exists"),
+        _more => ("PriorityClasses", "exist"),
+    };
+    let names = unknown.into_iter().collect::<Vec<_>>().join(", ");
+    Some(format!("whether {class} {names} {exist} (not read)"))
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::run::{Post, Run};
-use super::sim::{Fate, Sim, on_delete, rolling};
+use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::plan::PauseState;
 use crate::rollout::{
     AllowedActions, Answer, Attempt, ControllerStep, Event, Failure, Interference, Outcome,
-    PauseReason, Purpose,
+    PauseReason, Purpose, Report,
 };
 use daemonset::model::{Deadline, ManagedBy, UpdateStrategy};
 
@@ -199,7 +199,7 @@ fn with_three_deletes_out() -> Run {
     run.look();
     for _ in 0..20 {
         run.look();
-        if run.reports.iter().any(|it| matches!(it, crate::rollout::Report::Deleting(_))) {
+        if run.reports.iter().any(|it| matches!(it, Report::Deleting(_))) {
             break;
         }
         while run.post(Post::Delivered) {
@@ -257,6 +257,10 @@ fn the_first_interrupt_waits_for_pods_that_were_deleted_and_the_second_does_not(
         run.settle();
     }
     assert!(run.ended.is_none(), "its pod is not back");
+    let stopping = Report::Stopping { in_flight: 1 };
+    assert_eq!(run.reports.iter().filter(|it| **it == stopping).count(), 1, "it says so once");
+    let words = "stopping after 1 pod in flight; press again to stop at once";
+    assert_eq!(stopping.to_string(), words);
     let mut twice = Run::apply(Sim::of(2, &json!(1)), "v2");
     twice.look();
     twice.until(|run| run.deletes.len() == 1);
@@ -269,6 +273,27 @@ fn the_first_interrupt_waits_for_pods_that_were_deleted_and_the_second_does_not(
     assert_eq!(ending.replaced.len(), 3);
     assert!(run.pause().is_some());
     assert_eq!(*run.again("v2").finish().outcome(), Outcome::Done);
+}
+
+#[test]
+fn an_interrupted_run_says_paused_only_if_the_daemon_set_is() {
+    let mut before = Run::apply(Sim::of(2, &json!(1)), "v2");
+    before.feed(Event::Interrupt, 0);
+    let mut surge = Run::apply(Sim::with_strategy(6, &surging(&json!(2))), "v2");
+    surge.sim.fate("v2", Fate::ReadyAfter(30));
+    surge.look();
+    surge.until(|run| !run.sim.writes.is_empty());
+    surge.feed(Event::Interrupt, 0);
+    for run in [before, surge] {
+        let run = run.finish();
+        assert_eq!(*run.outcome(), Outcome::Interrupted { paused: false });
+        assert_eq!((run.outcome().to_string().as_str(), run.pause()), ("interrupted", None));
+    }
+    let mut paused = halfway();
+    paused.feed(Event::Interrupt, 0);
+    let paused = paused.finish();
+    assert_eq!(paused.outcome().to_string(), "paused: the run was interrupted");
+    assert!(paused.pause().is_some());
 }
 
 #[test]
@@ -296,7 +321,7 @@ fn refused_a_delete(failure: &Failure) -> Run {
     run.look();
     let deleting = |run: &Run| {
         run.reports.iter().find_map(|report| match report {
-            crate::rollout::Report::Deleting(delete) => Some(delete.uid.clone()),
+            Report::Deleting(delete) => Some(delete.uid.clone()),
             _ => None,
         })
     };

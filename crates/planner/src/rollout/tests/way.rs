@@ -7,7 +7,9 @@ use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::annotations::COMMIT_ANNOTATION;
 use crate::plan::{PauseState, Reason, Wave};
-use crate::rollout::{Extent, Goal, Outcome, Precondition, Purpose, Report, first_write};
+use crate::rollout::{
+    Arrival, Extent, Goal, Outcome, Precondition, Progress, Purpose, Report, first_write,
+};
 use daemonset::model::{IntOrPercent, MinReady, REVISION_HASH_LABEL, Ramp};
 
 fn purposes(run: &Run) -> Vec<Purpose> {
@@ -156,6 +158,27 @@ fn a_new_daemon_set_is_created_and_watched() {
     let run = Run::apply(sim, "v2").finish();
     assert_eq!((run.outcome(), purposes(&run)), (&Outcome::Done, vec![Purpose::Apply]));
     assert_eq!(run.images(), [("v2".to_owned(), 3)].into());
+    assert_eq!(arrivals(&run), [Arrival::Created; 3]);
+    // No budget holds for these nodes, so they are counted apart.
+    let waiting: Vec<(u32, u32)> =
+        numbers(&run).map(|it| (it.unavailable, it.awaiting_first_pod)).collect();
+    assert!(waiting.iter().all(|(unavailable, first)| unavailable == first), "{waiting:?}");
+    assert_eq!(waiting.iter().max(), Some(&(3, 3)));
+}
+
+fn arrivals(run: &Run) -> Vec<Arrival> {
+    let how = |report: &Report| match report {
+        Report::Arrived { how, .. } => Some(*how),
+        _ => None,
+    };
+    run.reports.iter().filter_map(how).collect()
+}
+
+fn numbers(run: &Run) -> impl Iterator<Item = Progress> {
+    run.reports.iter().filter_map(|report| match report {
+        Report::Progress(progress) => Some(*progress),
+        _ => None,
+    })
 }
 
 #[test]
@@ -187,6 +210,11 @@ fn the_controller_surges() {
     let run = Run::apply(sim, "v2").finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
     assert_eq!((run.deletes.len(), purposes(&run)), (0, vec![Purpose::Apply]));
+    assert_eq!(arrivals(&run), [Arrival::Surged; 6]);
+    let most = |number: fn(&Progress) -> u32| numbers(&run).map(|it| number(&it)).max();
+    assert_eq!(most(|it| it.surging), Some(2));
+    assert_eq!(most(|it| it.may_surge), Some(2));
+    assert_eq!(most(|it| it.unavailable), Some(0), "the old pods stay until the new ones are up");
 }
 
 #[test]
