@@ -23,6 +23,8 @@ const ABOVE: f64 = 16.0;
 const HEIGHT: f64 = 104.0;
 /// Maximum height of the row of a node.
 const TALLEST_ROW: f64 = 9.0;
+/// Height of a label where the chart is narrow.
+const LABEL: f64 = 28.0;
 /// Length of the bar of a whole apply, in units that the page stretches.
 const LENGTH: u64 = 10_000;
 /// Gap between the waves in such a bar.
@@ -75,12 +77,14 @@ pub(super) fn usage(name: &str, uses: &[BudgetUse], end: u32) -> Html {
     let y = scale.y(f64::from(allowed));
     let mut labels = vec![
         label(LEFT - 6.0, y + 4.0, "end", &grouped(allowed)),
-        label(LEFT - 6.0, scale.y(0.0), "end", "0"),
         label(WIDTH, y - 5.0, "end", "budget"),
     ];
     labels.extend(times(scale, HEIGHT, end));
-    if most > allowed {
-        labels.push(label(LEFT - 6.0, scale.y(f64::from(most)) + 4.0, "end", &grouped(most)));
+    for value in [0, most] {
+        let its = scale.y(f64::from(value));
+        if (its - y).abs() > LABEL {
+            labels.push(label(LEFT - 6.0, its + 4.0, "end", &grouped(value)));
+        }
     }
     let drawn = [path("area", &under), path("line", &area), path("budget", &budget), scale.frame()];
     svg(name, HEIGHT, drawn.into_iter().chain(waves(scale, uses)).chain(labels).collect())

@@ -161,11 +161,12 @@ impl<'a> DaemonSetView<'a> {
         if self.keeps_pods { "deleted, its pods are kept" } else { change_words(self.change) }
     }
 
-    /// The change of the object in a line that introduces its details: `2 fields`, `created`.
+    /// The change of the object in a line that introduces its details: `2 fields`, `new`.
     pub(crate) fn title(&self) -> String {
         match self.change {
             Change::Update | Change::Recreate => count(self.fields.len(), "field"),
-            Change::Create | Change::Delete | Change::None => self.object().to_owned(),
+            Change::Create => "new".to_owned(),
+            Change::Delete | Change::None => self.object().to_owned(),
         }
     }
 
