@@ -144,7 +144,7 @@ pub(super) fn spans(name: &str, spans: &[Span], end: u32) -> Html {
         label(LEFT - 6.0, ABOVE + 9.0, "end", "1"),
         label(LEFT - 6.0, ABOVE + height, "end", &grouped(spans.len())),
     ];
-    let labels = labels.into_iter().filter(|_| height > 2.0 * TALLEST_ROW);
+    let labels = labels.into_iter().filter(|_| height - 9.0 > LABEL);
     let drawn = [path("fill", &well), path("bad", &failed)];
     let labels = labels.chain(times(scale, height, end));
     svg(name, height, drawn.into_iter().chain(labels).collect())
