@@ -30,8 +30,9 @@ fn page_at(name: &str) -> String {
 fn chapters() -> Vec<String> {
     let files = fs::read_dir(guide()).unwrap();
     let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let is_page = |name: &str| Path::new(name).extension().is_some_and(|it| it == "md");
     let mut names: Vec<String> =
-        names.filter(|name| name.ends_with(".md") && name != "SUMMARY.md").collect();
+        names.filter(|name| is_page(name) && name != "SUMMARY.md").collect();
     names.sort();
     names
 }

@@ -27,6 +27,7 @@ fn size_of(png: &[u8]) -> Size {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
 fn the_pictures_of_the_guide_are_made_from_the_example_fleet() {
     let fleet = "plan --path examples/fleet/manifests --snapshot examples/fleet/cluster.json";
     let repository = repository();

@@ -125,9 +125,6 @@ impl<'a> DaemonSetView<'a> {
             let name = several.then_some((wave.index, wave.name.as_str()));
             WaveView { name, ..WaveView::of(wave, groups, revision) }
         });
-        let conflicts = conflicts.iter().map(|it| OwnedField::of(it, "conflicts with", true));
-        let leftovers = leftovers.iter();
-        let leftovers = leftovers.map(|it| OwnedField::of(it, "kept; not in git; owned by", false));
         Self {
             key: plan.key().to_string(),
             changes: *change != Change::None
@@ -146,7 +143,7 @@ impl<'a> DaemonSetView<'a> {
             fields: changes,
             base: base.as_ref(),
             new_pods: new_pods.as_ref(),
-            owned: conflicts.chain(leftovers).collect(),
+            owned: owned(conflicts, leftovers),
             waves: waves.collect(),
             at_once,
             nodes: nodes.iter().map(|node| NodeRow::of(node, several)).collect(),
@@ -174,6 +171,14 @@ impl<'a> DaemonSetView<'a> {
     pub(crate) fn access(&self) -> impl Iterator<Item = &'a Access> {
         self.new_pods.into_iter().flat_map(|pods| &pods.access)
     }
+}
+
+/// Fields in conflict, then those that are kept.
+fn owned<'a>(conflicts: &'a [FieldOwner], leftovers: &'a [FieldOwner]) -> Vec<OwnedField<'a>> {
+    let conflicts = conflicts.iter().map(|it| OwnedField::of(it, "conflicts with", true));
+    let leftovers = leftovers.iter();
+    let leftovers = leftovers.map(|it| OwnedField::of(it, "kept; not in git; owned by", false));
+    conflicts.chain(leftovers).collect()
 }
 
 /// The groups of each wave; those of `None` are in no wave.
