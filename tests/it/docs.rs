@@ -27,11 +27,13 @@ fn page_at(name: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join(name)).unwrap()
 }
 
-/// The names of the guide's pages, without SUMMARY.md, sorted.
+/// The names of the guide's pages, without SUMMARY.md and pictures, sorted.
 fn chapters() -> Vec<String> {
     let files = fs::read_dir(guide()).unwrap();
     let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|name| name != "SUMMARY.md").collect();
+    let is_page = |name: &str| Path::new(name).extension().is_some_and(|it| it == "md");
+    let mut names: Vec<String> =
+        names.filter(|name| is_page(name) && name != "SUMMARY.md").collect();
     names.sort();
     names
 }

@@ -12,7 +12,7 @@ use testkit::sandbox::Sandbox;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// A repository with the examples in it, at the same paths as here.
-fn repository() -> Sandbox {
+pub(crate) fn repository() -> Sandbox {
     let sandbox = Sandbox::new();
     for path in examples() {
         let relative = path.strip_prefix(ROOT).unwrap();

@@ -18,6 +18,8 @@ mod github;
 mod markdown;
 mod past;
 #[cfg(feature = "web")]
+mod pictures;
+#[cfg(feature = "web")]
 mod pipelines;
 mod plan;
 mod programs;

@@ -144,7 +144,8 @@ fn a_comment_has_a_table_and_folded_details() {
         table.all("tr").iter().skip(1).map(|row| row.all("td")[0].text()).collect();
     assert_eq!(keys, ["logging/agent", "logging/other"]);
     let first = root.children.iter().find(|node| node.kind == "element").unwrap();
-    assert!(first.text().starts_with("Merging "), "{}", first.text());
+    let text = first.text();
+    assert!(text.starts_with("Cluster ") && text.contains(": merging "), "{text}");
     let summaries: Vec<String> = root.all("summary").iter().map(|it| it.text()).collect();
     assert!(summaries.iter().any(|it| it.starts_with("logging/agent: ")), "{summaries:?}");
     let diffs = root.all("code");

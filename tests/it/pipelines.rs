@@ -70,7 +70,7 @@ fn a_pull_request_gets_one_comment_that_is_updated() {
     assert_eq!(job.failed, None, "{job:#?}");
     assert_eq!(job.orders(), [""; 0], "{job:#?}");
     let comment = api.bodies().pop().unwrap();
-    assert!(comment.starts_with("**Merging"), "{comment}");
+    assert!(comment.starts_with("**Cluster "), "{comment}");
     assert!(comment.ends_with("<!-- ds-plan:default -->\n"), "{comment}");
     assert!(comment.contains("registry.example/agent:2"), "{comment}");
     assert_eq!(job.summary, comment);
@@ -129,7 +129,7 @@ fn the_plan_of_a_fork_is_in_the_summary() {
     let sandbox = cloned(&newer());
     let job = on_request(&sandbox, &api, "somebody/fleet", &[]);
     assert_eq!(job.failed, None, "{job:#?}");
-    assert!(job.summary.starts_with("**Merging"), "{job:#?}");
+    assert!(job.summary.starts_with("**Cluster "), "{job:#?}");
     assert!(job.orders()[0].starts_with("::notice::The token of a fork"), "{job:#?}");
     assert_eq!(api.state().writes, [""; 0]);
 }

@@ -16,8 +16,10 @@ fn a_new_daemon_set_as_text_and_names() {
     exit 0
     --- stdout
     ds-plan  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
+    Symbols: + created
 
     + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
+        image: registry.example/agent:1
         + node-1, node-2   node has no pod yet
 
     Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
@@ -32,8 +34,10 @@ fn a_new_daemon_set_as_text_and_names() {
         --- stdout
         ds-plan  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
         plan sha256:8755b3a1309cdcffe9db71094da63018f8c71f7cba668e9a2e2df470a848de3f, made by [version and time]
+        Symbols: + created
 
         + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
+            image: registry.example/agent:1
             + node-1, node-2   node has no pod yet
                 node-1
                 node-2
@@ -91,8 +95,10 @@ fn git_is_read_at_a_revision_and_not_from_the_working_tree() {
     exit 0
     --- stdout
     ds-plan  1 DaemonSet at 7a2df22 in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
+    Symbols: + created
 
     + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
+        image: registry.example/agent:1
         + node-1, node-2   node has no pod yet
 
     Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.

@@ -29,11 +29,13 @@ fn deleted_daemon_sets_are_shown_with_their_pods_and_guarded() {
     exit 6
     --- stdout
     ds-plan  2 DaemonSets in other.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:04:00Z
+    Symbols: + created, - deleted
 
     - DaemonSet logging/agent (deleted: no longer in the source; its pods on 2 nodes are deleted at once)   revision 1   RollingUpdate, at most 1 of 2 unavailable
         - node-1, node-2   deleted with its DaemonSet by the garbage collector
 
     + DaemonSet logging/other   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
+        image: registry.example/other:1
         + node-1, node-2   node has no pod yet
 
     Blocked: 1 of 1 DaemonSets applied from source `prod` would be deleted because they are no longer in it. Check that the right folder and revision were read. To allow it, pass --allow-mass-deletion.

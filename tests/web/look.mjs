@@ -51,6 +51,34 @@ async function violations(page) {
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(" ")}`);
 }
 
+/** What cannot be read: elements outside of the page or cut by their container, small or overlapping
+ * labels of charts. Opens everything that is folded. */
+function cut(page) {
+  return page.evaluate(() => {
+    for (const folded of document.querySelectorAll("details")) folded.open = true;
+    const faults = [];
+    const named = (element) => `<${element.tagName.toLowerCase()} ${element.className.baseVal ?? element.className}> ${element.textContent.slice(0, 40)}`;
+    const visible = (element) => element.checkVisibility() && !element.closest(".unseen, .skip");
+    for (const element of [...document.body.querySelectorAll("*")].filter(visible)) {
+      const { left, right, width } = element.getBoundingClientRect();
+      if (width > 0 && (left < -0.5 || right > innerWidth + 0.5)) faults.push(`outside of the page: ${named(element)}`);
+      const hides = getComputedStyle(element).overflowX !== "visible" && !element.closest("svg, select, input");
+      if (hides && element.scrollWidth > element.clientWidth + 1) faults.push(`cut or to be scrolled: ${named(element)}`);
+    }
+    for (const chart of document.querySelectorAll(".chart")) {
+      const labels = [...chart.querySelectorAll("text")].filter(visible).map((label) => [label, label.getBoundingClientRect()]);
+      for (const [nth, [label, box]] of labels.entries()) {
+        if (box.height < 9) faults.push(`only ${box.height} pixels high: ${named(label)}`);
+        for (const [other, its] of labels.slice(nth + 1)) {
+          const apart = box.right <= its.left || its.right <= box.left || box.bottom <= its.top + 2 || its.bottom <= box.top + 2;
+          if (!apart) faults.push(`overlap: ${named(label)} and ${named(other)}`);
+        }
+      }
+    }
+    return faults;
+  });
+}
+
 /** The visible state of the table of nodes. */
 function table(page) {
   return page.evaluate(() => ({
@@ -82,12 +110,13 @@ const jobs = {
   /** Errors and accessibility findings, in light and dark, wide and narrow. */
   async inspect({ file, shots }) {
     const faults = [];
-    for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 400]]) {
+    for (const [scheme, width] of [["light", 1440], ["dark", 1440], ["light", 390], ["dark", 390]]) {
       const { page, faults: found } = await opened(file, { scheme, width });
       await page.screenshot({ path: `${shots}-${scheme}-${width}.png`, fullPage: true });
       for (const fault of [...found, ...(await violations(page))]) faults.push(`${scheme} ${width}: ${fault}`);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       if (wide > 0) faults.push(`${scheme} ${width}: ${wide} pixels too wide`);
+      for (const fault of await cut(page)) faults.push(`${scheme} ${width}: ${fault}`);
       await page.close();
     }
     return { faults };
@@ -130,6 +159,23 @@ const jobs = {
     const { text } = await anatomy(still.page);
     await still.page.close();
     return { faults: [...faults, ...still.faults], paper, bytes: pdf.length, text };
+  },
+  /** The tiles and the legend: what they count, how many, and their colours. */
+  async count({ file }) {
+    const { page, faults } = await opened(file);
+    const seen = await page.evaluate(() => {
+      const tile = (div) => [div.querySelector("dt").textContent, div.querySelector("b").textContent, getComputedStyle(div).borderTopColor];
+      const button = (button) => {
+        const number = button.querySelector("b").textContent;
+        return [button.textContent.slice(0, -number.length).trim(), number, getComputedStyle(button.querySelector("path")).fill];
+      };
+      return {
+        tiles: [...document.querySelectorAll(".tiles > div:not(.none)")].map(tile),
+        legend: [...document.querySelectorAll("#legend button")].map(button),
+      };
+    });
+    await page.close();
+    return { ...seen, faults };
   },
   /** The parts of the page. */
   async dissect({ file }) {

@@ -15,7 +15,10 @@ use crate::{
     status_text, yaml,
 };
 use daemonset::model::{DaemonSetKey, NodeName};
-use planner::plan::{Diff, Drift, Explanation, History, Plan, Reason, StatusReport};
+use planner::plan::{
+    Access, DaemonSetForecast, Diff, Drift, Explanation, History, NewPods, Plan, Reason,
+    StatusReport,
+};
 use planner::rollout::{
     Cost, Delete, Ending, Outcome, PodFailure, Progress, Record, Replaced, Report,
 };
@@ -33,6 +36,21 @@ static PLANS: LazyLock<[HostilePlan<Plan>; 2]> = LazyLock::new(|| {
     let mut other = plan(vec![updated("agent", changes)]);
     (other.guards, other.warnings) = (guarded().guards, guarded().warnings);
     other.cluster.snapshot = Some("fleet.json".into());
+    let names = vec!["BPF".to_owned()];
+    let access = vec![
+        Access::Capabilities { container: "agent".into(), names },
+        Access::HostPath { path: "/run".into(), read_only: false },
+        Access::ServiceAccount { name: "agent".into() },
+    ];
+    other.daemon_sets[0].new_pods = Some(NewPods { images: vec!["agent:1".into()], access });
+    let course = |seconds| DaemonSetForecast {
+        daemon_set: "logging/agent".into(),
+        seconds,
+        waves: vec![seconds],
+    };
+    if let Some(forecast) = &mut other.forecast {
+        forecast.daemon_sets = vec![course(1), course(2)];
+    }
     [HostilePlan::of(&small), HostilePlan::of(&other)]
 });
 static STATUS: LazyLock<HostilePlan<StatusReport>> = LazyLock::new(|| HostilePlan::of(&status()));

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 pub fn pages() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let guide = fs::read_dir(root.join("docs/src")).unwrap();
-    let mut paths: Vec<PathBuf> = guide.map(|entry| entry.unwrap().path()).collect();
+    let files = guide.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|it| it == "md")).collect();
     paths.sort();
     paths.insert(0, root.join("README.md"));
     paths.into_iter().map(|path| (path.clone(), fs::read_to_string(&path).unwrap())).collect()

@@ -23,6 +23,8 @@ const ABOVE: f64 = 16.0;
 const HEIGHT: f64 = 104.0;
 /// Maximum height of the row of a node.
 const TALLEST_ROW: f64 = 9.0;
+/// Height of a label where the chart is narrow.
+const LABEL: f64 = 28.0;
 /// Length of the bar of a whole apply, in units that the page stretches.
 const LENGTH: u64 = 10_000;
 /// Gap between the waves in such a bar.
@@ -73,18 +75,20 @@ pub(super) fn usage(name: &str, uses: &[BudgetUse], series: Series, end: u32) ->
     let value = |it: &BudgetUse| series.value(it);
     let area = scale.steps(&thinned(uses, series, end), value, end);
     let under = format!("{area}L{WIDTH} {:.1}L{LEFT} {:.1}Z", scale.y(0.0), scale.y(0.0));
-    let number = |value: u32| {
-        let y = scale.y(f64::from(value));
-        label(LEFT - 6.0, y + if value == 0 { 0.0 } else { 4.0 }, "end", &grouped(value))
-    };
-    let mut labels = vec![number(0), number(most.max(1))];
-    labels.extend(times(scale, HEIGHT, end));
+    let mut labels: Vec<Html> = times(scale, HEIGHT, end).into_iter().collect();
     let mut drawn = vec![path("area", &under), path("line", &area)];
     if let Some(allowed) = allowed {
         let budget = scale.steps(uses, |it| series.allowed(it).unwrap_or_default(), end);
         drawn.push(path("budget", &budget));
         labels.push(label(WIDTH, scale.y(f64::from(allowed)) - 5.0, "end", "budget"));
-        labels.extend((allowed != most.max(1)).then(|| number(allowed)));
+    }
+    let mut taken: Vec<f64> = Vec::new();
+    for value in allowed.into_iter().chain([0, most.max(1)]) {
+        let y = scale.y(f64::from(value));
+        if taken.iter().all(|other| (other - y).abs() > LABEL) {
+            labels.push(label(LEFT - 6.0, y + 4.0, "end", &grouped(value)));
+            taken.push(y);
+        }
     }
     drawn.push(scale.frame());
     svg(name, HEIGHT, drawn.into_iter().chain(waves(scale, uses)).chain(labels).collect())
@@ -144,7 +148,7 @@ pub(super) fn spans(name: &str, spans: &[Span], end: u32) -> Html {
         label(LEFT - 6.0, ABOVE + 9.0, "end", "1"),
         label(LEFT - 6.0, ABOVE + height, "end", &grouped(spans.len())),
     ];
-    let labels = labels.into_iter().filter(|_| height > 2.0 * TALLEST_ROW);
+    let labels = labels.into_iter().filter(|_| height - 9.0 > LABEL);
     let drawn = [path("fill", &well), path("bad", &failed)];
     let labels = labels.chain(times(scale, height, end));
     svg(name, height, drawn.into_iter().chain(labels).collect())

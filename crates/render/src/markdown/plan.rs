@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::comment::{MARKDOWN_LIMIT, MarkdownOptions, document};
 use super::daemon_set::variants;
 use super::fit::{LengthVariants, fitted};
-use super::markup::{Table, code, few, folded, items};
+use super::markup::{Table, code, few, folded, items, prose};
 use super::nodes::summed;
 use super::notices::{guards, many_guards, warnings};
 use super::origin::{cluster, compared};
@@ -154,7 +154,7 @@ fn cells(daemon_set: &DaemonSetView<'_>) -> Vec<String> {
 
 /// The change of the object, with what the pods of a new one may do beyond other pods.
 fn object(daemon_set: &DaemonSetView<'_>) -> String {
-    let access: Vec<String> = daemon_set.access().map(code).collect();
+    let access: Vec<String> = daemon_set.access().map(|it| prose(&it.to_string())).collect();
     let object = daemon_set.object();
     if access.is_empty() {
         return object.to_owned();

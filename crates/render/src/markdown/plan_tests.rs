@@ -7,7 +7,8 @@ use crate::examples::{
 };
 use daemonset::model::{Cascade, NodeName, RevisionNumber};
 use planner::plan::{
-    Action, BaseChange, Change, DaemonSetPlan, FieldChange, NodePlan, Plan, Reason, Warning, Wave,
+    Action, BaseChange, Change, DaemonSetPlan, FieldChange, Guard, GuardCode, NodePlan, Plan,
+    Reason, Warning, Wave,
 };
 use planner::words::grouped;
 
@@ -95,6 +96,31 @@ fn the_first_line_is_the_effect_of_merging() {
     **Cluster `prod-eu`: merging `4f2c9e1` deletes 1 pod and replaces 2 in 1 DaemonSet.**
     **Cluster `prod-eu`: merging `4f2c9e1` deletes 1 pod, surges 2 and creates 1 in 1 DaemonSet; 1 node waits.**
     **Cluster `prod-eu`: merging `4f2c9e1` cannot update 1 DaemonSet and touches no pod.** Blocked by 2 guards.
+    ");
+}
+
+/// Without unfolding anything: the cluster, the risk, the expected time, and what to do about guards.
+#[test]
+fn equal_guards_are_told_once_on_the_first_screen() {
+    let guard = |name: &str| Guard {
+        code: GuardCode::ForceConflicts,
+        message: "it takes fields of kubectl".into(),
+        allow_flag: Some("--force-conflicts=kubectl".into()),
+        daemon_set: Some(format!("logging/{name}")),
+        nodes: vec![],
+    };
+    let mut plan = plan(vec![updated("a", vec![new_image()]), updated("b", vec![new_image()])]);
+    plan.guards = vec![guard("a"), guard("b")];
+    let text = shown(&plan);
+    let (first_screen, _) = text.split_once("| DaemonSet").unwrap();
+    insta::assert_snapshot!(first_screen, @"
+    **Cluster `prod-eu`: merging `4f2c9e1` updates 2 DaemonSets and touches no pod.** Blocked by 2 guards.
+
+    About 41m (from 1,236 pod starts seen in this cluster).
+
+    **Blocked by 2 guards**
+
+    - 2 DaemonSets (`logging/a`, `logging/b`): it takes fields of kubectl. **Forces conflicts**. To allow it, pass `--force-conflicts=kubectl`.
     ");
 }
 

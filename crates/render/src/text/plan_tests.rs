@@ -12,7 +12,8 @@ use crate::{
 };
 use daemonset::model::RevisionNumber;
 use planner::plan::{
-    Action, Change, DaemonSetPlan, FieldChange, PauseState, Plan, Reason, RevisionKind, Strategy,
+    Action, Change, DaemonSetPlan, FieldChange, NodePlan, PauseState, Plan, Reason, RevisionKind,
+    Strategy,
 };
 
 fn text(plan: &Plan) -> String {
@@ -42,6 +43,36 @@ fn a_rollout() {
 
     Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
     About 41m (from 1,236 pod starts seen in this cluster).
+    ");
+}
+
+/// `ip-10-0-0-1 … ip-10-0-19-20` would suggest thousands of nodes.
+#[test]
+fn zones_are_told_where_ranges_of_names_would_mislead() {
+    let addresses = |action: Action, reason: &Reason| -> Vec<NodePlan> {
+        let names = (0..60).map(|n| format!("ip-10-0-{}-{}", n % 20, n / 3 + 1));
+        names.map(|name| node(&name, action, vec![reason.clone()])).collect()
+    };
+    let in_wave = updated("agent", vec![new_image()]).with_wave(
+        1,
+        "all nodes",
+        addresses(Action::Replace, &outdated(7)),
+    );
+    let at_once = updated("other", vec![]).with(addresses(Action::Create, &Reason::NoPod));
+    let mut plan = plan(vec![in_wave, at_once]);
+    let lines = |plan: &Plan| -> String {
+        let text = text(plan);
+        text.lines().filter(|line| line.contains("60 nodes")).collect::<Vec<_>>().join("\n")
+    };
+    let unknown = lines(&plan);
+    let nodes = plan.daemon_sets[0].nodes.iter().map(|node| node.name.clone());
+    let zone = |nth: usize| ["a", "b", "c"][nth % 3].into();
+    plan.cluster.zones = nodes.enumerate().map(|(nth, node)| (node, zone(nth))).collect();
+    insta::assert_snapshot!(format!("{unknown}\n{}", lines(&plan)), @"
+    60 nodes   -/+, first ip-10-0-0-1 alone, then 2, 4 and so on, at most 29 at a time; the first new pod must stay up for 10s
+    + 60 nodes   node has no pod yet
+    60 nodes   -/+ in 3 zones, first ip-10-0-0-1 alone, then 2, 4 and so on, at most 29 at a time; the first new pod must stay up for 10s
+    + 60 nodes in 3 zones   node has no pod yet
     ");
 }
 

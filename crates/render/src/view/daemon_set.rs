@@ -125,9 +125,6 @@ impl<'a> DaemonSetView<'a> {
             let name = several.then_some((wave.index, wave.name.as_str()));
             WaveView { name, ..WaveView::of(wave, groups, revision) }
         });
-        let conflicts = conflicts.iter().map(|it| OwnedField::of(it, "conflicts with", true));
-        let leftovers = leftovers.iter();
-        let leftovers = leftovers.map(|it| OwnedField::of(it, "kept; not in git; owned by", false));
         Self {
             key: plan.key().to_string(),
             changes: *change != Change::None
@@ -147,7 +144,7 @@ impl<'a> DaemonSetView<'a> {
             fields: changes,
             base: base.as_ref(),
             new_pods: new_pods.as_ref(),
-            owned: conflicts.chain(leftovers).collect(),
+            owned: owned(conflicts, leftovers),
             waves: waves.collect(),
             at_once,
             nodes: nodes.iter().map(|node| NodeRow::of(node, several)).collect(),
@@ -162,11 +159,12 @@ impl<'a> DaemonSetView<'a> {
         if self.keeps_pods { "deleted, its pods are kept" } else { change_words(self.change) }
     }
 
-    /// The change of the object in a line that introduces its details: `2 fields`, `created`.
+    /// The change of the object in a line that introduces its details: `2 fields`, `new`.
     pub(crate) fn title(&self) -> String {
         match self.change {
             Change::Update | Change::Recreate => count(self.fields.len(), "field"),
-            Change::Create | Change::Delete | Change::None => self.object().to_owned(),
+            Change::Create => "new".to_owned(),
+            Change::Delete | Change::None => self.object().to_owned(),
         }
     }
 
@@ -174,6 +172,14 @@ impl<'a> DaemonSetView<'a> {
     pub(crate) fn access(&self) -> impl Iterator<Item = &'a Access> {
         self.new_pods.into_iter().flat_map(|pods| &pods.access)
     }
+}
+
+/// Fields in conflict, then those that are kept.
+fn owned<'a>(conflicts: &'a [FieldOwner], leftovers: &'a [FieldOwner]) -> Vec<OwnedField<'a>> {
+    let conflicts = conflicts.iter().map(|it| OwnedField::of(it, "conflicts with", true));
+    let leftovers = leftovers.iter();
+    let leftovers = leftovers.map(|it| OwnedField::of(it, "kept; not in git; owned by", false));
+    conflicts.chain(leftovers).collect()
 }
 
 /// The groups of each wave; those of `None` are in no wave.

@@ -47,3 +47,52 @@ impl Risk {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::examples::{WithNodes as _, node, outdated, quiet, updated};
+    use crate::view::PlanView;
+    use planner::plan::{Action, Reason};
+
+    #[test]
+    fn the_riskiest_daemon_set_is_first() {
+        let with = |name: &str, actions: &[Action]| {
+            let nodes = actions.iter().map(|it| node("n", *it, vec![Reason::NoPod]));
+            updated(name, vec![]).with(nodes.collect::<Vec<_>>())
+        };
+        let mut deleted = quiet("logging", "h-deleted");
+        deleted.change = Change::Delete;
+        let mut on_delete = with("b-on-delete", &[Action::Wait]);
+        on_delete.strategy = Strategy::OnDelete;
+        let plan = crate::examples::plan(vec![
+            quiet("logging", "a-quiet").with([node("n", Action::Keep, vec![outdated(7)])]),
+            on_delete,
+            with("c-creates", &[Action::Create]),
+            with("d-surges", &[Action::Surge]),
+            with("e-replaces", &[Action::Replace]),
+            with("f-replaces-more", &[Action::Replace, Action::Replace, Action::Create]),
+            with("g-waits", &[Action::Wait, Action::Replace]),
+            deleted,
+            with("i-deletes", &[Action::Delete, Action::Replace]),
+        ]);
+        let view = PlanView::of(&plan);
+        let (shown, _) = view.by_risk();
+        let keys: Vec<&str> =
+            shown.iter().map(|it| it.key.trim_start_matches("logging/")).collect();
+        assert_eq!(
+            keys,
+            [
+                "i-deletes",
+                "h-deleted",
+                "g-waits",
+                "f-replaces-more",
+                "e-replaces",
+                "d-surges",
+                "c-creates",
+                "b-on-delete",
+                "a-quiet",
+            ]
+        );
+    }
+}

@@ -8,7 +8,8 @@ use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::annotations::COMMIT_ANNOTATION;
 use crate::plan::{PauseState, template_digest};
 use crate::rollout::{
-    Event, Extent, Goal, NotAborted, Outcome, PauseReason, PodFailure, Purpose, RolledBack, Target,
+    Event, Extent, Goal, NotAborted, Outcome, PauseReason, PodFailure, Purpose, Report, RolledBack,
+    Target,
 };
 use daemonset::model::{Deadline, OnFailure, PodTemplate};
 
@@ -364,4 +365,16 @@ fn an_aborted_daemon_set_records_the_source_of_its_template() {
     let live = &run.sim.cluster.daemon_set.annotations;
     assert_eq!(live.get(COMMIT_ANNOTATION), Some("c0ffee"));
     assert_eq!(run.pause().unwrap().commit.as_deref(), Some("bad"));
+}
+
+#[test]
+fn one_of_something_is_singular() {
+    let restarts =
+        |restarts| PodFailure::Restarts { pod: "a".into(), restarts, allowed: 0 }.to_string();
+    assert_eq!(restarts(1), "pod a restarted 1 time, at most 0 allowed");
+    assert_eq!(restarts(2), "pod a restarted 2 times, at most 0 allowed");
+    let evicted = NotAborted::WouldEvict { pods: 1, to_come: 0, allowed: 0 };
+    assert_eq!(evicted.to_string(), "rolling back would evict 1 pod at once, at most 0 allowed");
+    let lost = Report::LostReady { nodes: 1 };
+    assert!(lost.to_string().starts_with("1 pod became NotReady within a minute"), "{lost}");
 }
