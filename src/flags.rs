@@ -313,7 +313,7 @@ pub(super) struct ValueFlags {
     #[arg(long, help_heading = heading::OUTPUT)]
     show_values: bool,
 
-    /// Show the values of these environment variables only, such as LOG_LEVEL
+    /// Show the values of these environment variables only
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = heading::OUTPUT)]
     #[arg(conflicts_with = "show_values", value_parser = env_name)]
     show_env: Vec<String>,

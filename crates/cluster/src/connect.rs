@@ -228,9 +228,9 @@ fn from_service_account(options: &ConnectOptions) -> Result<Found, Error> {
         // Every pod has these variables: not in a pod.
         Err(InClusterError::ReadEnvironmentVariable(_)) => {
             let tried = candidates(options).into_iter();
-            let tried = tried.map(|path| match path.exists() {
-                false => NoKubeconfig::Absent(path),
-                true => NoKubeconfig::Empty(path),
+            let tried = tried.map(|path| {
+                let of = if path.exists() { NoKubeconfig::Empty } else { NoKubeconfig::Absent };
+                of(path)
             });
             Err(Error::NoKubeconfig { tried: tried.collect() })
         }

@@ -192,7 +192,9 @@ impl FileReader<'_> {
             count(&mut self.objects.seen.other_kinds, list.kind.unwrap_or_default().to_owned());
         }
         if let Data::List(items) = &items.data {
-            items.iter().for_each(|item| self.object(item, Some(list)));
+            for item in items {
+                self.object(item, Some(list));
+            }
         }
     }
 

@@ -14,7 +14,8 @@ use granit_parser::{Event, ScalarStyle, Span, StructureStyle};
 /// The parts of a text with tabs in which a tab may begin a line.
 pub(super) struct Tabs<'t> {
     text: &'t str,
-    has_tabs: bool,
+    /// Whether the text has any tab.
+    is_concerned: bool,
     accepted: Vec<Accepted>,
     /// The open collections, innermost last.
     open: Vec<Open>,
@@ -38,12 +39,12 @@ enum Open {
 
 impl<'t> Tabs<'t> {
     pub(super) fn of(text: &'t str) -> Self {
-        Self { text, has_tabs: text.contains('\t'), accepted: Vec::new(), open: Vec::new() }
+        Self { text, is_concerned: text.contains('\t'), accepted: Vec::new(), open: Vec::new() }
     }
 
     /// Records an event of the parser.
     pub(super) fn note(&mut self, event: &Event<'_>, span: Span) {
-        if !self.has_tabs {
+        if !self.is_concerned {
             return;
         }
         let Some((start, end)) = span.start.byte_offset().zip(span.end.byte_offset()) else {
@@ -115,7 +116,7 @@ impl<'t> Tabs<'t> {
 
     /// The first byte of a tab that go-yaml rejects, after all events were recorded.
     pub(super) fn rejected(&self) -> Option<usize> {
-        if !self.has_tabs {
+        if !self.is_concerned {
             return None;
         }
         let mut line_start = 0;

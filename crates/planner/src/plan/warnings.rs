@@ -115,14 +115,15 @@ fn about_namespace(
     let namespace = snapshot.namespaces.iter().find(|namespace| namespace.name == key.namespace);
     match namespace {
         None if snapshot.coverage.namespaces => {
-            let mut message = format!("namespace {} does not exist", key.namespace);
-            if let Some(place) = created.get(&key.namespace) {
-                message += &format!(
-                    "; it is in {} of the same source: apply that first, ds-apply only applies \
-                     DaemonSets",
-                    place.path
-                );
-            }
+            let advice = created.get(&key.namespace).map(|place| {
+                let file = &place.path;
+                format!(
+                    "; it is in {file} of the same source: apply that first, ds-apply only applies \
+                     DaemonSets"
+                )
+            });
+            let advice = advice.unwrap_or_default();
+            let message = format!("namespace {} does not exist{advice}", key.namespace);
             warn(NAMESPACE_MISSING, message, Vec::new());
         }
         Some(namespace) if namespace.terminating => {
