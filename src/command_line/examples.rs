@@ -54,6 +54,10 @@ fn of_ds_plan(command: &str) -> Examples {
         "explain" => &[
             ("Ask why a node has no pod", "ds-plan explain ds/fluent-bit node-7 -n logging"),
             ("With the logs of its pods", "ds-plan explain logging/fluent-bit node-7 --logs"),
+            (
+                "What the commit would do there",
+                "ds-plan explain logging/fluent-bit node-7 --rev HEAD",
+            ),
         ],
         "status" => &[
             ("List the DaemonSets of all namespaces", "ds-plan status -A"),

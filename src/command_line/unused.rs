@@ -50,7 +50,7 @@ fn flags(program: &str, command: &str) -> Vec<&'static str> {
     let groups: &[&[&'static str]] = match (program, command) {
         (_, "schema" | "completions" | "man") => &[&LIVE, &RECORDED, &MANIFESTS, &NAMES, &REMARKS],
         (_, "show") => &[&LIVE, &["snapshot"], &MANIFESTS, &NAMES],
-        (_, "status" | "history" | "explain" | "undo") => &[&MANIFESTS],
+        (_, "status" | "history" | "undo") => &[&MANIFESTS],
         (_, "snapshot" | "unlock" | "can-i") => &[&RECORDED, &MANIFESTS],
         ("ds-apply", "roll") => &[&MANIFESTS, &WRITING],
         ("ds-apply", "step") => &[&MANIFESTS, &WRITING, &["keep-going"]],

@@ -319,8 +319,10 @@ fn a_plan_of_files_names_them() {
     let apply = format!("--plan plan.json --rehearse --yes {PLAN}");
     assert_snapshot!(sandbox.ds_apply(&apply), @"
     exit 64
+    --- stdout
+    REHEARSAL  on an embedded copy of the cluster; the cluster itself is not changed
     --- stderr
-    rehearsed on 3 nodes: 0s of the cluster's time; no changes were made to the cluster
+    REHEARSAL  3 nodes: 0s of the cluster's time; no changes were made to the cluster
     error: plan.json was made from files, which are not in it: agent.yaml
     hint: pass them too: `ds-apply --plan plan.json -f agent.yaml`
     ");

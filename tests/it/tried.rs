@@ -87,8 +87,10 @@ fn parsed(text: &str) -> (String, Vec<Tried>) {
             let block = block.split("\n````").next().unwrap();
             block.to_owned()
         });
-        let mut next = || blocks.next().unwrap_or_default();
-        Tried { line: line.to_owned(), then: next(), now: next() }
+        let then = blocks.next().unwrap_or_default();
+        // A second block is there only if the two differ.
+        let now = blocks.next().unwrap_or_else(|| then.clone());
+        Tried { line: line.to_owned(), then, now }
     });
     (head, sections.collect())
 }

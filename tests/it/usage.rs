@@ -66,7 +66,7 @@ fn ds_apply_reports_unsupported_arguments() {
     assert_snapshot!(run("agnet"), @"
     exit 1
     --- stderr
-    error: no kubeconfig found, and not running in a pod with a service account
+    error: no kubeconfig found ([dir]/home/.kube/config does not exist), and not running in a pod with a service account
     hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
     ");
     assert_snapshot!(run("ns/agnet"), @"
