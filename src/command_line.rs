@@ -4,6 +4,7 @@
 //! Not here: the flags themselves (`flags`, and the files of the commands).
 
 pub(super) mod completion;
+mod elsewhere;
 mod examples;
 mod unused;
 mod variables;
@@ -82,7 +83,7 @@ fn misplaced(command: &clap::Command, matches: &clap::ArgMatches) -> Option<Stri
     Some(arg.get_long().map_or_else(|| arg.get_id().to_string(), |long| format!("--{long}")))
 }
 
-/// The error of `ds-plan statsu`, which would otherwise be the name of a DaemonSet.
+/// The error of `ds-plan statsu` and of `ds-plan get`, which would otherwise be names of DaemonSets.
 fn mistyped_command(
     command: &mut clap::Command,
     matches: &clap::ArgMatches,
@@ -93,13 +94,14 @@ fn mistyped_command(
     let names = matches.try_get_many::<GivenName>("names").ok().flatten()?;
     let first = names.into_iter().next()?.bare()?.to_owned();
     let known = command.get_subcommands().map(clap::Command::get_name);
-    let meant = known.filter(|name| is_mistyped(&first, name)).min()?.to_owned();
+    let similar = known.filter(|name| is_mistyped(&first, name)).min();
+    let meant = match elsewhere::here(command, &first) {
+        Some(here) => format!("use '{here}'"),
+        None => format!("a similar command exists: '{}'", similar?),
+    };
     let mut error = clap::Error::new(ErrorKind::InvalidSubcommand).with_cmd(command);
     error.insert(ContextKind::InvalidSubcommand, ContextValue::String(first.clone()));
-    let tips = [
-        format!("a similar command exists: '{meant}'"),
-        format!("to name the DaemonSet: 'ds/{first}'"),
-    ];
+    let tips = [meant, format!("to name the DaemonSet: 'ds/{first}'")];
     let tips = tips.into_iter().map(Into::into).collect();
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     Some(error)

@@ -19,6 +19,7 @@ use render::TextOptions;
 
 /// The environment of a command.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(super) struct Shell {
     /// The printer for standard output and standard error.
     pub(super) printer: Printer,

@@ -39,3 +39,9 @@ mod version;
 #[cfg(feature = "web")]
 mod web;
 mod words;
+
+/// Whether a variable asks to make files again instead of comparing them, such as `UPDATE_SCHEMAS`.
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some()
+}

@@ -27,7 +27,6 @@ fn size_of(png: &[u8]) -> Size {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
 fn the_pictures_of_the_guide_are_made_from_the_example_fleet() {
     let fleet = "plan --path examples/fleet/manifests --snapshot examples/fleet/cluster.json";
     let repository = repository();
@@ -45,7 +44,7 @@ fn the_pictures_of_the_guide_are_made_from_the_example_fleet() {
         job["to"] = made.display().to_string().into();
         let size: Size = browser.ask(&job);
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src").join(name);
-        if std::env::var_os("UPDATE_PICTURES").is_some() {
+        if crate::is_set("UPDATE_PICTURES") {
             fs::copy(&made, &kept).unwrap();
         }
         let kept = fs::read(&kept).unwrap();

@@ -32,7 +32,7 @@ fn commands_print_what_the_file_says() {
     let text = std::fs::read_to_string(&file).unwrap();
     let (head, mut sections) = parsed(&text);
     assert!(sections.len() >= 75, "{}", sections.len());
-    let update = std::env::var_os("UPDATE_TRIED").is_some();
+    let update = crate::is_set("UPDATE_TRIED");
     let mut wrong = String::new();
     for section in &mut sections {
         let now = shortened(&output(&section.line));
