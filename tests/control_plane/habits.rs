@@ -103,7 +103,7 @@ fn a_dry_run_writes_nothing() {
     let files: &[(&str, &str)] = &[("agent.yaml", &manifest)];
     let done = plane.ds_apply(&["-f", "agent.yaml", "--dry-run"], files).run();
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
-    assert!(stdout(&done).contains("3 to create"), "{}", stdout(&done));
+    assert!(stdout(&done).contains("Revisions: 1 new"), "{}", stdout(&done));
     assert!(stderr(&done).ends_with("dry run: nothing was changed\n"), "{}", stderr(&done));
     assert_eq!(plane.kubectl(&["get", "daemonsets,leases", "-n", "default", "-o=name"]), "");
 }
