@@ -78,10 +78,10 @@ pub(super) fn desired(
     let mut kinds = BTreeMap::new();
     let read = read_and_count(&request(flags, None), every_file, &mut kinds, shell)?;
     let mut warnings = warnings::of_source(&read, every_file);
-    if read.files.is_empty() {
+    if !read.files.iter().any(|file| every_file || manifest::is_read(&file.bytes)) {
         // Folders that must be rendered may be the cause: print their warnings before failing.
         warnings::print(&warnings, shell.printer);
-        let files = read.unwanted;
+        let files = read.unwanted + read.files.len();
         return Err(Error::NoDaemonSet { files, kinds });
     }
     let validate = field_validation(flags.validate);

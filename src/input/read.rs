@@ -77,7 +77,7 @@ pub(super) fn read_and_count(
         if !wanted {
             manifest::count_kinds(bytes, &mut kinds.borrow_mut());
         }
-        wanted
+        wanted || manifest::has_namespace(bytes)
     };
     let mut environment = Environment {
         current_dir: shell.current_dir.clone(),

@@ -123,6 +123,12 @@ fn sandbox() -> Sandbox {
     for (name, text) in [
         ("agent.yaml", AGENT.to_owned()),
         ("next.yaml", AGENT.replace("agent:1", "agent:2")),
+        ("split/agent.yaml", AGENT.replace("namespace: logging", "namespace: nowhere")),
+        (
+            "split/namespace.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: nowhere}\n".into(),
+        ),
+        ("split/template.yaml", "{{- if .Values.namespace }}\nkind: Namespace\n".into()),
         ("empty.yaml", String::new()),
         ("nothing.yaml", NOTHING.to_owned()),
         ("string.yaml", "agent\n".to_owned()),

@@ -45,7 +45,7 @@ pub use error::{
     TypeProblem,
 };
 pub use field_error::{ErrorKind, FieldError, RefusedBy};
-pub use mentions::is_read;
+pub use mentions::{has_namespace, is_read};
 pub use options::{FieldValidation, NotObjects, Options};
 pub use policy::Policies;
 pub use single::{NotOneDocument, single_document};

@@ -23,6 +23,13 @@ pub fn is_read(bytes: &[u8]) -> bool {
         || bytes.split(|&byte| byte == b'\n').any(misspells_daemon_set)
 }
 
+/// `true` if a file with these bytes has a Namespace, as it is usually written.
+///
+/// Such a file is searched for namespaces even if it is not parsed for anything else.
+pub fn has_namespace(bytes: &[u8]) -> bool {
+    bytes.split(|&byte| byte == b'\n').any(|line| line.trim_ascii_end() == b"kind: Namespace")
+}
+
 /// `true` if the bytes may spell a kind that is read with escapes, or in base64.
 pub(super) fn is_spelt_otherwise(bytes: &[u8]) -> bool {
     let plain = unescaped(bytes);

@@ -16,7 +16,7 @@ use super::encoding;
 use super::error::{
     Error, JsonKind, Limit, ListProblem, MAX_DOCUMENTS, MAX_FILE_BYTES, Missing, NotAnObject, Seen,
 };
-use super::mentions::is_read;
+use super::mentions::{has_namespace, is_read};
 use super::options::NotObjects;
 use super::tree::{Data, Mark, Node};
 use super::warning::Warning;
@@ -50,12 +50,22 @@ pub(super) fn collect(
 ) -> Objects {
     let mut objects = Objects::default();
     objects.seen.files = files.len();
-    for file in files.iter().filter(|file| every_file || is_read(&file.bytes)) {
-        objects.seen.parsed += 1;
-        let objects = &mut objects;
-        FileReader { path: &file.path, not_objects, objects }.read(&file.bytes);
+    for ManifestFile { path, bytes } in files {
+        if every_file || is_read(bytes) {
+            objects.seen.parsed += 1;
+            FileReader { path, not_objects, objects: &mut objects }.read(bytes);
+        } else if has_namespace(bytes) {
+            objects.namespaces.extend(namespaces_in(path, bytes));
+        }
     }
     objects
+}
+
+/// The namespaces that a file creates which is not parsed otherwise. Its errors do not matter.
+fn namespaces_in(path: &Arc<str>, bytes: &[u8]) -> BTreeMap<NamespaceName, Place> {
+    let mut objects = Objects::default();
+    FileReader { path, not_objects: NotObjects::Skip, objects: &mut objects }.read(bytes);
+    objects.namespaces
 }
 
 struct FileReader<'f> {
