@@ -19,6 +19,9 @@ use planner::plan::NoSuchRevision;
 use planner::roll::RollError;
 use planner::rollback::RollbackError;
 
+/// Hint when nobody can approve a plan.
+const NO_TERMINAL: &str = "or apply a saved plan: `ds-apply --plan FILE`";
+
 /// Hint when admission changes the template.
 const ALLOW_MUTATION: &str =
     "to accept the template as the server changes it, use `--allow-mutation`";
@@ -72,9 +75,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::Rollback(error) => rollback_hints(error),
         Error::Roll(error) => roll_hints(error),
         Error::LiveObject(error) => live_object_hints(error),
-        Error::NoTerminal => {
-            vec!["or apply a saved plan: `ds-apply --plan FILE`".into()]
-        }
+        Error::NoTerminal => vec![NO_TERMINAL.into()],
         Error::Stale(_) => vec!["plan again, review the plan, and apply it".into()],
         Error::Mutated(_) => vec![ALLOW_MUTATION.into()],
         Error::PruneNarrowed => vec![PRUNE_NARROWED.into()],

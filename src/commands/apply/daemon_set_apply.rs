@@ -224,7 +224,7 @@ impl DaemonSetApply<'_> {
     }
 
     fn pace(&self) -> PolicySpec {
-        self.desired.policy.as_ref().map(|policy| policy.spec.clone()).unwrap_or_default()
+        self.desired.policy_spec().into_owned()
     }
 
     fn provenance(&self, source: &SourceInfo, by: String) -> Provenance {

@@ -1,11 +1,12 @@
 //! The desired state: manifest files, and the DaemonSets read from them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{DaemonSetKey, DaemonSetSpec, Labels, ManagedBy, RolloutPolicy};
+use super::{DaemonSetKey, DaemonSetSpec, Labels, ManagedBy, PolicySpec, RolloutPolicy};
 
 /// One file of manifests: its path and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,16 @@ pub struct DesiredDaemonSet {
     pub policy: Option<Arc<RolloutPolicy>>,
     /// Set if the source itself loosens the policy: the policy after the merge.
     pub loosened: Option<LoosenedPolicy>,
+}
+
+impl DesiredDaemonSet {
+    /// The settings of its policy; the defaults without one.
+    pub fn policy_spec(&self) -> Cow<'_, PolicySpec> {
+        match &self.policy {
+            Some(policy) => Cow::Borrowed(&policy.spec),
+            None => Cow::Owned(PolicySpec::default()),
+        }
+    }
 }
 
 /// A policy after a pull request that is looser than the policy that applies to the pull request.

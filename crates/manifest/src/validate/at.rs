@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use serde_json::Value;
 
@@ -276,12 +277,18 @@ impl<'a> At<'a> {
         self.report(ErrorKind::Duplicate, Some(value), why, RefusedBy::DsPlan);
     }
 
-    /// `true` if there is a Duplicate error for this value, or for a field of it.
-    pub(super) fn has_duplicate(&self) -> bool {
-        let is_duplicate = |error: &FieldError| {
-            error.kind == ErrorKind::Duplicate && error.path.starts_with(&self.path)
-        };
-        self.reports.errors.borrow().iter().any(is_duplicate)
+    /// The paths of all Duplicate errors so far.
+    pub(super) fn duplicate_paths(&self) -> BTreeSet<String> {
+        let errors = self.reports.errors.borrow();
+        let duplicates = errors.iter().filter(|error| error.kind == ErrorKind::Duplicate);
+        duplicates.map(|error| error.path.clone()).collect()
+    }
+
+    /// `true` if one of the paths is that of this value, or of a field of it.
+    pub(super) fn is_or_has_one_of(&self, paths: &BTreeSet<String>) -> bool {
+        let from = (Bound::Included(self.path.as_str()), Bound::Unbounded);
+        let next = paths.range::<str, _>(from).next();
+        next.is_some_and(|path| path.starts_with(&self.path))
     }
 
     pub(super) fn not_found(&self) {

@@ -34,17 +34,19 @@ const OF_CONTAINER: [(&str, Keys); 3] = [
 
 /// Validates all of them.
 pub(super) fn check(object: &At<'_>) {
+    let known = object.duplicate_paths();
     for (path, keys) in OF_OBJECT {
-        check_list(&object.nested(path), keys);
+        check_list(&object.nested(path), keys, &known);
     }
     for container in visit_containers(&object.nested("spec.template.spec")) {
         for (path, keys) in OF_CONTAINER {
-            check_list(&container.nested(path), keys);
+            check_list(&container.nested(path), keys, &known);
         }
     }
 }
 
-fn check_list(list: &At<'_>, keys: Keys) {
+/// Reports the duplicates in a list, except for those that the server rejects, which are `known`.
+fn check_list(list: &At<'_>, keys: Keys, known: &BTreeSet<String>) {
     let mut seen = BTreeSet::new();
     for item in list.items() {
         let key: Vec<At<'_>> = keys.iter().map(|key| item.get(key)).collect();
@@ -52,12 +54,12 @@ fn check_list(list: &At<'_>, keys: Keys) {
             [] => vec![item.text().to_owned()],
             key => key.iter().map(shown).collect(),
         };
-        // The server may have found the same.
-        if seen.insert(of_item.clone()) || item.has_duplicate() {
+        let shown = of_item.join("/");
+        if seen.insert(of_item) || item.is_or_has_one_of(known) {
             continue;
         }
         let place = if let [name] = &key[..] { name } else { &item };
-        place.duplicate_for_us(quoted(&of_item.join("/")), WHY);
+        place.duplicate_for_us(quoted(&shown), WHY);
     }
 }
 

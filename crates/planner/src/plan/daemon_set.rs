@@ -56,9 +56,8 @@ pub(super) fn plan<'a>(
     fleet: &'a Fleet<'a>,
     applied: &'a Applied,
     since: Option<BaseChange>,
-    request: PlanRequest<'_>,
+    PlanRequest { force_conflicts, created, detail }: PlanRequest<'_>,
 ) -> Planned {
-    let PlanRequest { force_conflicts, created, detail } = request;
     let desired = &applied.desired;
     let live = snapshot.daemon_set(&desired.key);
     let (pause, unreadable) = held(live);
@@ -67,8 +66,7 @@ pub(super) fn plan<'a>(
     let daemon_set_view =
         DaemonSetView::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&daemon_set_view.view());
-    let default = PolicySpec::default();
-    let pace = desired.policy.as_ref().map_or(&default, |policy| &policy.spec);
+    let pace = &*desired.policy_spec();
     let Rollout { nodes, waves, holders, idle } =
         rollout(&daemon_set_view, strategy, pace, untouched(change, live), detail.into());
     let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));

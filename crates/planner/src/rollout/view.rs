@@ -147,23 +147,8 @@ impl<'a> RolloutView<'a> {
         pods: &[&'a Pod],
         state: &State,
     ) -> NodeView<'a> {
-        let deleted = &state.pods.deleted;
-        let leaves = |pod: &Pod| {
-            pod.terminating
-                || match deleted.get(&pod.uid) {
-                    None => false,
-                    Some(RequestState::Idle | RequestState::Out) => true,
-                    // The delete may never have been executed, and the pod need not go any more; or
-                    // it became Ready, and the delete is too long ago to be executed still.
-                    Some(RequestState::RetryAt(at)) => {
-                        let spared = self.templates.is_updated(pod)
-                            || (pod.is_ready() && self.now >= *at + UNDER_WAY);
-                        self.now < *at || !spared
-                    }
-                }
-        };
         let (terminating, mut alive): (Vec<&Pod>, Vec<&Pod>) =
-            pods.iter().copied().partition(|pod| leaves(pod));
+            pods.iter().copied().partition(|pod| self.leaves(pod, state));
         alive.retain(|pod| !pod.is_terminal());
         let terminating = terminating.first().copied();
         let ended = pods.iter().copied().find(|pod| pod.is_terminal());
@@ -200,6 +185,22 @@ impl<'a> RolloutView<'a> {
             node_view.wave = state.waves.get(&node.name).copied();
         }
         node_view
+    }
+
+    /// Whether a pod is terminating, or will be because this run has deleted it.
+    fn leaves(&self, pod: &Pod, state: &State) -> bool {
+        pod.terminating
+            || match state.pods.deleted.get(&pod.uid) {
+                None => false,
+                Some(RequestState::Idle | RequestState::Out) => true,
+                // The delete may never have been executed, and the pod need not go any more; or it
+                // became Ready, and the delete is too long ago to be executed still.
+                Some(RequestState::RetryAt(at)) => {
+                    let spared = self.templates.is_updated(pod)
+                        || (pod.is_ready() && self.now >= *at + UNDER_WAY);
+                    self.now < *at || !spared
+                }
+            }
     }
 
     /// Whether a pod that is not terminating is available.

@@ -127,10 +127,7 @@ impl<'a> DaemonSetView<'a> {
         });
         Self {
             key: plan.key().to_string(),
-            changes: *change != Change::None
-                || pause.is_some()
-                || revision.kind != RevisionKind::Unchanged
-                || nodes.iter().any(|node| node.action != Action::Keep),
+            changes: changes_anything(plan),
             change: *change,
             risk: Risk::of(plan),
             keeps_pods: *cascade == Some(Cascade::Orphan),
@@ -180,6 +177,14 @@ fn owned<'a>(conflicts: &'a [FieldOwner], leftovers: &'a [FieldOwner]) -> Vec<Ow
     let leftovers = leftovers.iter();
     let leftovers = leftovers.map(|it| OwnedField::of(it, "kept; not in git; owned by", false));
     conflicts.chain(leftovers).collect()
+}
+
+/// Whether the object or its pods change, or wait to be changed.
+fn changes_anything(plan: &DaemonSetPlan) -> bool {
+    plan.change != Change::None
+        || plan.pause.is_some()
+        || plan.revision.kind != RevisionKind::Unchanged
+        || plan.nodes.iter().any(|node| node.action != Action::Keep)
 }
 
 /// The groups of each wave; those of `None` are in no wave.
