@@ -23,7 +23,7 @@ use daemonset::model::{DaemonSetKey, NamespaceName};
 pub(super) const VARIABLE: &str = "DS_PLAN_COMPLETE";
 
 /// Time for reading names.
-const PATIENCE: Duration = Duration::from_millis(800);
+const TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Completes the line, if the script of a shell has called; returns whether it has.
 pub(crate) fn complete<P: Parser>() -> bool {
@@ -117,7 +117,7 @@ where
         let names = runtime.block_on(async { Some(read(Cluster::of(line).await?).await) });
         sender.send(names?).ok()
     });
-    receiver.recv_timeout(PATIENCE).unwrap_or_default()
+    receiver.recv_timeout(TIMEOUT).unwrap_or_default()
 }
 
 /// The global flags of an unfinished line; those of the connection from variables if it has none.

@@ -42,13 +42,13 @@ impl FromStr for GivenName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let form = || NameError::Form(text.to_owned());
         let parts: Vec<&str> = text.split('/').collect();
+        if is_file(text) && (parts.len() == 1 || text.starts_with(['.', '/'])) {
+            return Err(NameError::File(text.to_owned()));
+        }
         if parts.iter().any(|part| part.is_empty()) {
             return Err(form());
         }
         let (namespace, name) = match parts[..] {
-            [name] if FILES.iter().any(|end| name.ends_with(end)) => {
-                return Err(NameError::File(text.to_owned()));
-            }
             [name] => (None, name),
             [resource, name] if is_resource(resource) => (None, name),
             [namespace, name] => (Some(namespace.into()), name),
@@ -56,6 +56,11 @@ impl FromStr for GivenName {
         };
         Ok(Self { namespace, name: name.to_owned(), is_bare: parts.len() == 1 })
     }
+}
+
+/// Whether a name ends as the name of a file does.
+fn is_file(text: &str) -> bool {
+    FILES.iter().any(|end| text.ends_with(end))
 }
 
 /// Whether this is `ds`, `daemonset` or `daemonsets`, maybe with version and group. As in kubectl,
@@ -145,6 +150,9 @@ mod tests {
             ("logging/", None, "`logging/` is not of the form"),
             ("logging/ds/agent", None, "`logging/ds/agent` is not of the form"),
             ("agent.yaml", None, "`agent.yaml` is a file, not a DaemonSet"),
+            ("/tmp/agent.yaml", None, "`/tmp/agent.yaml` is a file, not a DaemonSet"),
+            ("./agent.yaml", None, "`./agent.yaml` is a file, not a DaemonSet"),
+            ("../deploy/agent.yml", None, "`../deploy/agent.yml` is a file, not a DaemonSet"),
             ("logging/agent", Some("default"), "logging/agent is not in the namespace of -n"),
         ] {
             let error = key(text, flag).unwrap_err();

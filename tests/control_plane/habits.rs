@@ -1,7 +1,9 @@
 //! kubectl's habits on a real API server: names and namespaces, impersonation, the log of requests,
 //! `--dry-run`, and waiting for a rollout where `kubectl rollout status` refuses.
 
-use std::process::Output;
+use std::process::{Command, Output};
+
+use assert_cmd::cargo::cargo_bin;
 
 use crate::harness::{ControlPlane, FakeNode, stdout};
 
@@ -106,4 +108,30 @@ fn a_dry_run_writes_nothing() {
     assert!(stdout(&done).contains("Revisions: 1 new"), "{}", stdout(&done));
     assert!(stderr(&done).ends_with("dry run: nothing was changed\n"), "{}", stderr(&done));
     assert_eq!(plane.kubectl(&["get", "daemonsets,leases", "-n", "default", "-o=name"]), "");
+}
+
+/// What the script of bash gets for the last word of a line.
+fn completed(plane: &ControlPlane, line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let done = Command::new(cargo_bin!("ds-plan"))
+        .arg("--")
+        .args(&words)
+        .env("KUBECONFIG", plane.kubeconfig_path())
+        .env("DS_PLAN_COMPLETE", "bash")
+        .env("_CLAP_IFS", " ")
+        .env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string())
+        .output()
+        .unwrap();
+    assert_eq!(stderr(&done), "", "{line}");
+    stdout(&done).to_owned()
+}
+
+#[test]
+fn names_are_completed_from_the_cluster() {
+    let plane = plane();
+    assert_eq!(completed(&plane, "ds-plan status -n kube-n"), "kube-node-lease");
+    let names = completed(&plane, "ds-plan status ds/");
+    assert_eq!(names, "ds/agent");
+    let names = completed(&plane, "ds-plan explain default/");
+    assert_eq!(names, "default/agent");
 }
