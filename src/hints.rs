@@ -253,8 +253,10 @@ fn listed_or_none(texts: &[String]) -> String {
 /// The first few DaemonSets, and the number of the others.
 fn some_of(keys: &[DaemonSetKey]) -> String {
     const SHOWN: usize = 5;
-    let shown: Vec<String> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
-    let more = keys.len().saturating_sub(SHOWN);
+    // One more takes no more room than its number.
+    let listed = if keys.len() == SHOWN + 1 { keys.len() } else { SHOWN };
+    let shown: Vec<String> = keys.iter().take(listed).map(ToString::to_string).collect();
+    let more = keys.len() - shown.len();
     match (shown.is_empty(), more) {
         (true, _) => "none".to_owned(),
         (false, 0) => shown.join(", "),

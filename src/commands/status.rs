@@ -37,7 +37,9 @@ pub(crate) struct Args {
     /// For pipelines, instead of `kubectl rollout status`, which refuses a paused DaemonSet. A
     /// rollout is complete when each node runs the live template and its pod is available. At most
     /// 5% of the nodes, but at least one, are not waited for if they are not Ready.
+    // A required flag may be missing where it conflicts with another one.
     #[arg(long, help_heading = WATCH, requires = "watch")]
+    #[arg(conflicts_with_all = ["snapshot", "output"])]
     exit: bool,
 
     /// With --exit: fail (1) after this time; default: never

@@ -123,7 +123,7 @@ fn completed(plane: &ControlPlane, line: &str) -> String {
         .output()
         .unwrap();
     assert_eq!(stderr(&done), "", "{line}");
-    stdout(&done).to_owned()
+    stdout(&done)
 }
 
 #[test]

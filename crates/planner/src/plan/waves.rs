@@ -186,12 +186,21 @@ fn is_outdated(pod: &PodPlan) -> bool {
     matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::DeletedNotRecreated { .. })
 }
 
+/// Leaves only the placement rule of a reason for a delete that does not happen now.
+fn not_deleted(coded: &mut Coded<Reason>) {
+    if let Reason::DeletedNotRecreated { obstacle } = &coded.reason {
+        *coded = Coded::from(Reason::NotEligible { obstacle: obstacle.clone() });
+    }
+}
+
 /// Keeps the outdated pod of a node. The node waits, unless the controller deletes another of its
 /// pods at once.
 fn wait(node: &mut NodePlan, reason: Reason) {
     for pod in node.pods.iter_mut().filter(|pod| is_outdated(pod)) {
         pod.fate = Fate::Keep;
+        not_deleted(&mut pod.reason);
     }
+    node.reasons.iter_mut().for_each(not_deleted);
     if node.deleted().next().is_some() {
         // The first reason is the main one: now that of the delete, no longer that of the update.
         node.reasons.rotate_left(1);

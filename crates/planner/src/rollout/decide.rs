@@ -227,7 +227,9 @@ impl<'w> Step<'_, 'w> {
         // The write may not be observed yet.
         let is_held = self.state.writing.held && self.is_done(Purpose::Apply);
         let paused = is_held || self.observed.daemon_set.is_some_and(is_paused);
-        Outcome::Interrupted { paused: paused && !self.is_done(Purpose::RestoreStrategy) }
+        // The answer of the server may be lost, so the pause may have ended.
+        let may_be_restored = self.state.writing.sent.contains(&Purpose::RestoreStrategy);
+        Outcome::Interrupted { paused: paused && !may_be_restored }
     }
 
     pub(super) fn look(&self, live: &'w DaemonSet) -> RolloutView<'w> {

@@ -1,6 +1,8 @@
 //! A plan as a page: what happens to each DaemonSet and when, and the action and reason of each
 //! node.
 
+use jiff::SignedDuration;
+
 use super::charts::spell;
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
@@ -11,7 +13,7 @@ use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
 use crate::error::Error;
 use crate::view::{
     Action, BY_RISK, BaseChange, Change, DaemonSetView, NodeRow, PlanView, WaveView, asked_words,
-    done, effect, happens, roughly,
+    done, effect, happens,
 };
 use daemonset::model::short_commit;
 use planner::plan::{DaemonSetForecast, NewPods, Plan};
@@ -72,6 +74,9 @@ fn course(plan: &PlanView<'_>) -> Html {
     if waves < 2 {
         return Html::default();
     }
+    // Rounded at the ends, so that the durations add up.
+    let precision = if end < 7200 { 10 } else { 60 };
+    let rounded = |seconds: u64| seconds.next_multiple_of(precision);
     let mut begun = 0;
     let rows = plan.course.iter().map(|it| {
         let DaemonSetForecast { daemon_set, seconds, waves } = it;
@@ -82,7 +87,8 @@ fn course(plan: &PlanView<'_>) -> Html {
         } else {
             String::new()
         };
-        let when = format!("{}, from {} to {}{several}", roughly(*seconds), at(from), at(begun));
+        let (start, stop) = (rounded(from), rounded(begun));
+        let when = format!("{}, from {} to {}{several}", span(stop - start), at(start), at(stop));
         Html::of("li", [code(daemon_set), Html::class("span", "aside", when), spell(it, from, end)])
     });
     let rows = Html::class("ol", "course", rows.collect::<Html>());
@@ -92,7 +98,12 @@ fn course(plan: &PlanView<'_>) -> Html {
 
 /// A time since the start.
 fn at(seconds: u64) -> String {
-    if seconds == 0 { "the start".to_owned() } else { roughly(seconds) }
+    if seconds == 0 { "the start".to_owned() } else { span(seconds) }
+}
+
+/// `6m 10s`.
+fn span(seconds: u64) -> String {
+    format!("{:#}", SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX)))
 }
 
 /// What happens to each DaemonSet, the riskiest first; those without changes in one line.

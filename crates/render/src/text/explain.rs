@@ -99,7 +99,7 @@ fn signed(action: Action) -> String {
 fn action_words(action: Action) -> &'static str {
     match action {
         Action::Create => "a pod is created",
-        Action::Delete => "a pod is deleted, not recreated",
+        Action::Delete => "a pod is deleted",
         Action::Replace => "its pod is deleted, then recreated",
         Action::Surge => "a new pod is created, then the old one is deleted",
         Action::Wait => "it waits",
@@ -133,7 +133,7 @@ mod tests {
         }];
         let text = explain_text(&explanation, &TextOptions::default());
         insta::assert_snapshot!(text.rsplit_once("\n\n").unwrap().1, @r"
-            - a pod is deleted, not recreated: pod is not Ready: CrashLoopBackOff in container agent
+            - a pod is deleted: pod is not Ready: CrashLoopBackOff in container agent
                 back-off; it ended with Error, exit code 3
                 last warning: BackOff: restarting
                 container agent printed before it ended:
@@ -155,7 +155,7 @@ mod tests {
             A pod may neither start here nor stay.
             pod agent-b-13x deleted: nodeSelector disk=ssd does not match (node has disk=hdd)
 
-            - a pod is deleted, not recreated: nodeSelector disk=ssd does not match (node has disk=hdd)
+            - a pod is deleted: nodeSelector disk=ssd does not match (node has disk=hdd)
             ");
     }
 

@@ -5,7 +5,9 @@ use super::notices;
 use super::page::{ASIDE, CHANGE, Line, NAME, Page, TextOptions};
 use crate::neutral;
 use crate::view::{Notice, groups};
-use planner::plan::{Age, Counters, DaemonSetStatusReport, NodeObstacles, StatusReport, Zones};
+use planner::plan::{
+    Age, Counters, DaemonSetStatusReport, NodeObstacles, PauseState, StatusReport, Zones,
+};
 use planner::words::{agree, count};
 
 /// Spaces between columns (upstream: `tabwriterPadding` of cli-runtime).
@@ -141,11 +143,7 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
             ),
         );
     }
-    remarks.extend(
-        pause
-            .as_ref()
-            .map(|pause| format!("{pause}: `ds-apply` resumes, `ds-apply undo` rolls back")),
-    );
+    remarks.extend(pause.as_ref().map(|pause| format!("{pause}: {}", ways_on(pause.state))));
     remarks.extend(lock.as_ref().map(ToString::to_string));
     if remarks.is_empty() && obstacles.is_empty() {
         return;
@@ -163,6 +161,16 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
         page.push(Line::at(INDENT).styled(CHANGE, remark));
     }
     obstacle_lines(page, obstacles, zones, options);
+}
+
+/// What can be done about a paused or aborted rollout.
+fn ways_on(state: PauseState) -> &'static str {
+    match state {
+        PauseState::Paused => "`ds-apply` resumes, `ds-apply undo` rolls back",
+        PauseState::Aborted => {
+            "`ds-apply undo` rolls back; `ds-apply --retry` resumes when the cause is fixed"
+        }
+    }
 }
 
 /// The counters whose reported value differs from the counted value, with a likely cause.

@@ -8,8 +8,8 @@ use super::risk::Risk;
 use daemonset::model::{Cascade, ManagedBy};
 use planner::plan::{
     Access, Action, ActionTotals, BaseChange, Change, Counters, DaemonSetForecast, DaemonSetPlan,
-    FieldChange, FieldOwner, NewPods, NodePlan, PausedRollout, Reason, RevisionKind, RevisionPlan,
-    Strategy, Wave, Zones,
+    FieldChange, FieldOwner, NewPods, NodePlan, PauseState, PausedRollout, Reason, RevisionKind,
+    RevisionPlan, Strategy, Wave, Zones,
 };
 use planner::words::count;
 
@@ -247,7 +247,7 @@ pub(crate) fn change_words(change: Change) -> &'static str {
 fn pause_words(pause: &PausedRollout, plan: &DaemonSetPlan) -> String {
     if plan.only_ends_pause() {
         format!("{pause}; all pods are up to date: `ds-apply` only restores the update strategy")
-    } else if plan.is_under_way() {
+    } else if pause.state == PauseState::Paused && plan.is_under_way() {
         format!("{pause}: `ds-apply` resumes it")
     } else {
         pause.to_string()
