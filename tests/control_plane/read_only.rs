@@ -26,8 +26,8 @@ const COMMANDS: [(&[&str], i32); 16] = [
     (&["plan", "-f", "agent.yaml", "--detailed-exitcode"], 2),
     (&["plan", "-f", "agent.yaml", "-o", "json", "--all-nodes", "--show-values"], 0),
     (&["plan", "-f", "agent.yaml", "--out", "plan.json"], 0),
-    // Each command runs in a folder of its own, without the plan.
-    (&["show", "plan.json"], 1),
+    // It reads no cluster, so the flags of one are refused.
+    (&["show", "plan.json"], 64),
     (&["diff", "-f", "agent.yaml", "--detailed-exitcode"], 2),
     (&["diff", "-f", "agent.yaml", "-o", "yaml"], 0),
     (&["drift", "-f", "agent.yaml"], 3),
