@@ -26,8 +26,6 @@ const COMMANDS: [(&[&str], i32); 16] = [
     (&["plan", "-f", "agent.yaml", "--detailed-exitcode"], 2),
     (&["plan", "-f", "agent.yaml", "-o", "json", "--all-nodes", "--show-values"], 0),
     (&["plan", "-f", "agent.yaml", "--out", "plan.json"], 0),
-    // It reads no cluster, so the flags of one are refused.
-    (&["show", "plan.json"], 64),
     (&["diff", "-f", "agent.yaml", "--detailed-exitcode"], 2),
     (&["diff", "-f", "agent.yaml", "-o", "yaml"], 0),
     (&["drift", "-f", "agent.yaml"], 3),
@@ -37,9 +35,11 @@ const COMMANDS: [(&[&str], i32); 16] = [
     (&["history"], 0),
     (&["history", "default/agent", "--revision", "1"], 0),
     (&["snapshot", "--out", "cluster.json.gz"], 0),
-    (&["schema", "drift"], 0),
-    (&["completions", "bash"], 0),
-    (&["man"], 0),
+    // These read no cluster, so the flags of one are refused.
+    (&["show", "plan.json"], 64),
+    (&["schema", "drift"], 64),
+    (&["completions", "bash"], 64),
+    (&["man"], 64),
 ];
 
 /// The commands that the help lists.
