@@ -68,6 +68,7 @@ fn snapshot(pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Snaps
         services: Vec::new(),
         leases: Vec::new(),
         priority_classes: std::collections::BTreeMap::new(),
+        approvals: std::collections::BTreeMap::new(),
         records_beside: std::collections::BTreeSet::new(),
         coverage: Coverage {
             scope: Some([NamespaceName::from(NAMESPACE)].into()),

@@ -152,6 +152,7 @@ impl View {
             services: Vec::new(),
             leases: Vec::new(),
             priority_classes: BTreeMap::new(),
+            approvals: BTreeMap::new(),
             coverage: Coverage {
                 scope,
                 managed_fields: true,

@@ -24,6 +24,7 @@ mod revision;
 mod scheduling;
 mod service;
 mod snapshot;
+mod steps_note;
 mod text_map;
 
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
@@ -48,8 +49,9 @@ pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, R
 pub use node::{Node, NodeReadiness};
 pub use pod::{ContainerFailure, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
 pub use policy::{
-    Deadline, OnFailure, PolicyKind, PolicyMetadata, PolicySpec, PolicyVersion, Ramp,
-    RolloutPolicy, Selects, SkipUnreadyNodes,
+    Deadline, Domains, OnFailure, PolicyKind, PolicyMetadata, PolicySpec, PolicyStep,
+    PolicyVersion, Ramp, RolloutPolicy, Selects, SkipUnreadyNodes, Soak, StepNodes, StepSelector,
+    WhileWaiting,
 };
 pub use record::{ManagedBy, RECORD_LABEL, record_name};
 pub use revision::{Revision, RevisionNumber, RevisionRef};
@@ -59,6 +61,7 @@ pub use scheduling::{
 };
 pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot, Unreadable};
+pub use steps_note::{Approval, STEPS_ANNOTATION, StepNote, StepsNote, approvals_name};
 pub use text_map::{TextMap, TextSet};
 
 /// The field manager of everything that `ds-apply` writes.

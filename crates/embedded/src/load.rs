@@ -17,7 +17,8 @@ use daemonset::controller::revision_data;
 use daemonset::model::{
     ContainerFailure, ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease,
     ManagedBy, Namespace, NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
-    PodTarget, RECORD_LABEL, Revision, RevisionHash, Service, Snapshot, Taint, Uid, Unreadable,
+    PodTarget, RECORD_LABEL, Revision, RevisionHash, STEPS_ANNOTATION, Service, Snapshot, Taint,
+    Uid, Unreadable,
 };
 
 /// The namespace whose uid serves as the cluster's identity.
@@ -41,6 +42,8 @@ pub(crate) fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)
         services,
         leases,
         priority_classes: _,
+        // Approvals are read from their ConfigMaps; a recording has none.
+        approvals: _,
         coverage: _,
         unreadable,
     } = snapshot;
@@ -318,13 +321,17 @@ fn service(service: &Service) -> Value {
 
 fn lease(lease: &Lease) -> Value {
     // The holder is not part of the rehearsal.
-    let Lease { namespace, name, failed, holder: _ } = lease;
+    let Lease { namespace, name, failed, steps, holder: _ } = lease;
     let failed: Vec<&str> = failed.iter().map(|digest| &**digest).collect();
+    let mut annotations = json!({FAILED_TEMPLATES_ANNOTATION: failed.join(",")});
+    if let Some(steps) = steps {
+        annotations[STEPS_ANNOTATION] = steps.text().into();
+    }
     json!({
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "annotations": {FAILED_TEMPLATES_ANNOTATION: failed.join(",")},
+            "annotations": annotations,
         },
         "spec": {},
     })

@@ -16,7 +16,7 @@ use cluster::{Lock, LockError, WritableCluster, WriteError};
 use daemonset::controller::Owner;
 use daemonset::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, ManagedBy,
-    PodTemplate, PolicySpec, Snapshot, short_commit,
+    PodTemplate, PolicySpec, STEPS_ANNOTATION, Snapshot, StepsNote, short_commit,
 };
 use executor::{PreflightError, Trial};
 use planner::plan::{
@@ -78,7 +78,8 @@ impl DaemonSetApply<'_> {
         let mut snapshot = self.snapshot(session).await?;
         // The lock has the current value, even if the user may not list Leases.
         let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
-        snapshot.remember_failed(&self.desired.key, &failed);
+        let steps = lock.note(STEPS_ANNOTATION).await.as_deref().and_then(StepsNote::read);
+        snapshot.set_notes(&self.desired.key, &failed, steps);
         let plan = self.planned(&snapshot);
         check_not_stale(&self.approved_part(), &plan, self.binding, self.args.allow)?;
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {

@@ -7,7 +7,10 @@ use super::metadata::{Annotated, Pairs};
 use super::{Cause, Context};
 use crate::Kind;
 use crate::lock::{HOLDER_ANNOTATION, LeaseSpec, lock_holder};
-use daemonset::model::{FAILED_TEMPLATES_ANNOTATION, Lease, failed_templates, null_as_default};
+use daemonset::model::{
+    FAILED_TEMPLATES_ANNOTATION, Lease, STEPS_ANNOTATION, StepsNote, failed_templates,
+    null_as_default,
+};
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
@@ -36,6 +39,7 @@ impl<'a> super::Wire<'a> for Wire<'a> {
             namespace: self.metadata.namespace(context.interner)?,
             name: self.metadata.name()?.into(),
             failed: failed_templates(remembered).map(Box::from).collect(),
+            steps: self.metadata.annotation(STEPS_ANNOTATION).and_then(StepsNote::read),
             holder,
         })
     }
@@ -65,6 +69,7 @@ mod tests {
                 namespace: "ns".into(),
                 name: "l".into(),
                 failed: digests.map(Box::from).into(),
+                steps: None,
                 holder: None,
             });
             assert_eq!(leases, want.into_iter().collect::<Vec<_>>(), "{annotations}");

@@ -169,7 +169,7 @@ impl SnapshotBuilder {
             }
             Kind::Lease => {
                 let lease = self.one::<lease::Wire<'_>>(json)?;
-                if lease.failed.is_empty() && lease.holder.is_none() {
+                if lease.failed.is_empty() && lease.steps.is_none() && lease.holder.is_none() {
                     self.other_leases += 1;
                 } else {
                     self.leases.push(lease);
@@ -325,6 +325,7 @@ impl SnapshotBuilder {
             services: self.services,
             leases: self.leases,
             priority_classes: BTreeMap::new(),
+            approvals: BTreeMap::new(),
             coverage,
             unreadable: self.unreadable.into_iter().map(rest::reported).collect(),
         };

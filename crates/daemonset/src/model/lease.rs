@@ -1,12 +1,12 @@
 //! The lease with which `ds-apply` locks a DaemonSet, as far as plans and status need it: the
-//! recorded failed templates, and the holder.
+//! recorded failed templates, the progress of steps, and the holder.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use super::NamespaceName;
+use super::{NamespaceName, StepsNote};
 
 /// Annotation of a DaemonSet's lease: digests of failed templates, separated by commas, the latest
 /// last.
@@ -24,6 +24,8 @@ pub struct Lease {
     pub name: Box<str>,
     /// Digests of failed templates.
     pub failed: BTreeSet<Box<str>>,
+    /// What its rollout has noted about steps.
+    pub steps: Option<StepsNote>,
     /// Its holder; `None` if it was released.
     pub holder: Option<LockHolder>,
 }

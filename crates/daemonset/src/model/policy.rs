@@ -2,13 +2,17 @@
 //!
 //! A document of ds-plan next to the manifests. It is never sent to the cluster.
 
+mod loosened;
+mod steps;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::min_ready::DEFAULT as DEFAULT_MIN_READY;
+pub use steps::{Domains, PolicyStep, Soak, StepNodes, StepSelector, WhileWaiting};
+
 use super::{DaemonSetKey, DaemonSetSpec, IntOrPercent, Labels, ManagedBy, MinReady};
 
 /// A policy, as written in a file.
@@ -74,9 +78,25 @@ pub struct PolicySpec {
     /// Growth of the number of nodes that are replaced at the same time.
     #[serde(default)]
     pub ramp: Ramp,
-    /// DaemonSets with lower numbers are rolled first; those with equal numbers by name.
+    /// `NAMESPACE/NAME` of DaemonSets that must be done first: their plan is empty, and their
+    /// rollout is neither paused nor aborted.
+    #[serde(default, deserialize_with = "keys")]
+    #[schemars(with = "Vec<String>")]
+    pub after: Vec<DaemonSetKey>,
+    /// Groups of nodes, such as zones, that are updated one after the other in every step.
     #[serde(default)]
-    pub order: i32,
+    pub domains: Option<Domains>,
+    /// Sets of nodes that are updated one after the other. Each contains the nodes of the earlier
+    /// ones; all other nodes are an implied last step.
+    #[serde(default)]
+    pub steps: Vec<PolicyStep>,
+    /// The template that is live between the runs of a rollout that waits.
+    #[serde(default)]
+    pub while_waiting: WhileWaiting,
+    /// Maximum time from the first delete to the end of the rollout, waiting included; then it
+    /// fails.
+    #[serde(default)]
+    pub max_duration: Option<Deadline>,
     /// Maximum time for a node's new pod to become available, such as `10m` or `1h30m`.
     #[serde(default)]
     pub progress_deadline: Deadline,
@@ -210,82 +230,15 @@ impl Default for PolicySpec {
             max_unavailable: None,
             min_ready_seconds: None,
             ramp: Ramp::default(),
-            order: 0,
+            after: Vec::new(),
+            domains: None,
+            steps: Vec::new(),
+            while_waiting: WhileWaiting::default(),
+            max_duration: None,
             progress_deadline: Deadline::default(),
             skip_unready_nodes: SkipUnreadyNodes::default(),
             max_restarts: three(),
         }
-    }
-}
-
-impl PolicySpec {
-    /// The fields that `after` loosens, one text per field. Different values that cannot be
-    /// compared, such as a number of nodes and a percentage, count as loosened.
-    pub fn loosened_by(&self, after: &Self) -> Vec<String> {
-        // The other fields select DaemonSets and their order.
-        let Self {
-            selects: _,
-            order: _,
-            managed_by,
-            on_failure,
-            max_unavailable,
-            min_ready_seconds,
-            ramp,
-            progress_deadline,
-            skip_unready_nodes,
-            max_restarts,
-        } = self;
-        let mut loosened = Vec::new();
-        let mut differs = |is_looser: bool, field: &str, before: String, after: String| {
-            if is_looser {
-                loosened.push(format!("{field} from {before} to {after}"));
-            }
-        };
-        let limit = |limit: Option<IntOrPercent>| limit.map_or("none".into(), |it| it.to_string());
-        let is_looser = allows_more(*max_unavailable, after.max_unavailable);
-        let (was, is) = (limit(*max_unavailable), limit(after.max_unavailable));
-        differs(is_looser, "maxUnavailable", was, is);
-        let seconds = |seconds: Option<u32>| {
-            seconds.map_or("the default".to_owned(), |seconds| seconds.to_string())
-        };
-        let is_looser = match (*min_ready_seconds, after.min_ready_seconds) {
-            (Some(before), Some(after)) => after < before,
-            // The default is 0 if there is a readiness probe.
-            (Some(before), None) => before > 0,
-            (None, Some(after)) => after < DEFAULT_MIN_READY,
-            (None, None) => false,
-        };
-        let (was, is) = (seconds(*min_ready_seconds), seconds(after.min_ready_seconds));
-        differs(is_looser, "minReadySeconds", was, is);
-        let is_looser = (*ramp, after.ramp) == (Ramp::Double, Ramp::None);
-        differs(is_looser, "ramp", "double".to_owned(), "none".to_owned());
-        let (was, is) = (progress_deadline.0, after.progress_deadline.0);
-        differs(is > was, "progressDeadline", format!("{was} s"), format!("{is} s"));
-        let (was, is) = (skip_unready_nodes.max, after.skip_unready_nodes.max);
-        let is_looser = allows_more(Some(was), Some(is));
-        differs(is_looser, "skipUnreadyNodes", was.to_string(), is.to_string());
-        let (was, is) = (*max_restarts, after.max_restarts);
-        differs(is > was, "maxRestarts", was.to_string(), is.to_string());
-        let is_looser = *on_failure != after.on_failure && after.on_failure != OnFailure::Abort;
-        differs(is_looser, "onFailure", on_failure.to_string(), after.on_failure.to_string());
-        let (was, is) = (managed_by.to_string(), after.managed_by.to_string());
-        differs(was != is, "managedBy", was, is);
-        loosened
-    }
-}
-
-/// Whether the second limit may be wider than the first one.
-fn allows_more(before: Option<IntOrPercent>, after: Option<IntOrPercent>) -> bool {
-    match (before, after) {
-        (None, _) => false,
-        (Some(IntOrPercent::Int(before)), Some(IntOrPercent::Int(after)))
-        | (Some(IntOrPercent::Percent(before)), Some(IntOrPercent::Percent(after))) => {
-            after > before
-        }
-        // A number and a percentage cannot be compared: it depends on the cluster.
-        (Some(_), None)
-        | (Some(IntOrPercent::Int(_)), Some(IntOrPercent::Percent(_)))
-        | (Some(IntOrPercent::Percent(_)), Some(IntOrPercent::Int(_))) => true,
     }
 }
 

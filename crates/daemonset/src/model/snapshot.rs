@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::mask::Salt;
 use super::{
-    DaemonSet, DaemonSetKey, Labels, Lease, LockHolder, ManagedBy, NamespaceName, Node, NodeName,
-    Pod, Revision, Service, Uid, failed_templates, lease_name, record_name,
+    Approval, DaemonSet, DaemonSetKey, Labels, Lease, LockHolder, ManagedBy, NamespaceName, Node,
+    NodeName, Pod, Revision, Service, StepsNote, Uid, failed_templates, lease_name, record_name,
 };
 
 /// Everything that was read from a cluster.
@@ -41,6 +41,10 @@ pub struct Snapshot {
     /// Whether each PriorityClass exists that the templates to plan name. A class that is not in
     /// the map was not looked up: the user may not read it, or the snapshot is a recording.
     pub priority_classes: BTreeMap<String, bool>,
+    /// The approvals of steps, by step, of the DaemonSets whose policy asks for some. A DaemonSet
+    /// that is not in the map was not looked up: the user may not read its ConfigMap, or the
+    /// snapshot is a recording.
+    pub approvals: BTreeMap<DaemonSetKey, BTreeMap<String, Approval>>,
     /// The lists that were read, and those that could not be.
     pub coverage: Coverage,
     /// Objects that could not be decoded, by kind and name.
@@ -179,15 +183,21 @@ impl Snapshot {
         self.leases.get(found.ok()?)
     }
 
-    /// Adds the failed templates that `ds-apply` recorded for a DaemonSet: the value of
-    /// [`FAILED_TEMPLATES_ANNOTATION`](super::FAILED_TEMPLATES_ANNOTATION) on its lease.
-    pub fn remember_failed(&mut self, daemon_set: &DaemonSetKey, note: &str) {
+    /// What the rollout of a DaemonSet has noted about its steps.
+    pub fn steps_note(&self, daemon_set: &DaemonSetKey) -> Option<&StepsNote> {
+        self.lease_of(daemon_set)?.steps.as_ref()
+    }
+
+    /// Sets what the lease of a DaemonSet notes: the value of
+    /// [`FAILED_TEMPLATES_ANNOTATION`](super::FAILED_TEMPLATES_ANNOTATION), and the note about
+    /// steps.
+    pub fn set_notes(&mut self, daemon_set: &DaemonSetKey, failed: &str, steps: Option<StepsNote>) {
         let name = lease_name(daemon_set.name.as_str()).into_boxed_str();
         let namespace = daemon_set.namespace.clone();
-        let failed = failed_templates(note).map(Box::from).collect();
+        let failed = failed_templates(failed).map(Box::from).collect();
         let holder = self.lock_holder(daemon_set).cloned();
         self.leases.retain(|lease| (&lease.namespace, &lease.name) != (&namespace, &name));
-        self.leases.push(Lease { namespace, name, failed, holder });
+        self.leases.push(Lease { namespace, name, failed, steps, holder });
         self.sort_leases();
     }
 

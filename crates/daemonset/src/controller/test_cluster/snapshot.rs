@@ -35,6 +35,7 @@ impl Cluster {
             services: Vec::new(),
             leases: Vec::new(),
             priority_classes: BTreeMap::new(),
+            approvals: BTreeMap::new(),
             records_beside: BTreeSet::new(),
             coverage: Coverage {
                 scope: None,

@@ -215,6 +215,7 @@ fn a_failed_template_in_the_lease_is_guarded_until_it_is_live_everywhere() {
         namespace: "default".into(),
         name: name.into(),
         failed: ["sha256:other", failed].map(Box::from).into(),
+        steps: None,
         holder: None,
     };
     let begun = snapshot(&cluster);

@@ -1,0 +1,100 @@
+//! The progress of a rollout's steps that cannot be seen in the cluster, and approvals of steps.
+//!
+//! The note is an annotation of the DaemonSet's lease. If it is lost, soaks begin again: they become
+//! longer, never shorter. Not here: the decisions based on it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{DaemonSetName, Uid, lease_name};
+
+/// Annotation of a DaemonSet's lease: the [`StepsNote`] as JSON.
+pub const STEPS_ANNOTATION: &str = "ds-plan.dev/steps";
+
+/// What a rollout has noted about its steps. Times are by the server's clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StepsNote {
+    /// Digest of the template that is rolled out.
+    pub template: String,
+    /// Time before the first delete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// Steps by name; domains of a step as `STEP/DOMAIN`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub steps: BTreeMap<String, StepNote>,
+    /// Approvals from before this time are void: a rollout has ended since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals_void_before: Option<Timestamp>,
+}
+
+/// The progress of one step, or of one domain in a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StepNote {
+    /// Digest of the step as the policy has it: an edited step is not done.
+    pub digest: String,
+    /// Time since which all its nodes have had an available new pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete_at: Option<Timestamp>,
+    /// Time since which it is done: complete, and its soak is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done_at: Option<Timestamp>,
+}
+
+impl StepsNote {
+    /// Reads the annotation. One that cannot be read is as good as none.
+    pub fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The value of the annotation.
+    pub fn text(&self) -> String {
+        // Text, times and maps of them: it cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// The approval of a step: the value of its key in the ConfigMap [`approvals_name`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    /// Uid of the DaemonSet.
+    pub uid: Uid,
+    /// Digest of the template.
+    pub template: String,
+    /// Digest of the step as the policy has it.
+    pub step: String,
+    /// The user who has approved it, as told by their machine; the audit log has the proof.
+    pub by: String,
+    /// Time of the approval, by the server's clock.
+    pub at: Timestamp,
+}
+
+/// `metadata.name` of the ConfigMap with the approvals of a DaemonSet's steps.
+pub fn approvals_name(daemon_set: &DaemonSetName) -> String {
+    lease_name(&format!("{daemon_set}-approvals"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_survives_its_text_and_one_that_cannot_be_read_is_none() {
+        let at: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let step = StepNote { digest: "d".into(), complete_at: Some(at), done_at: None };
+        let note = StepsNote {
+            template: "sha256:a".into(),
+            started_at: Some(at),
+            steps: [("canary".to_owned(), step)].into(),
+            approvals_void_before: None,
+        };
+        assert_eq!(StepsNote::read(&note.text()), Some(note));
+        for text in ["", "{", "[]", r#"{"steps": 3}"#, r#"{"startedAt": "soon"}"#] {
+            assert_eq!(StepsNote::read(text), None, "{text}");
+        }
+    }
+}
