@@ -6,10 +6,12 @@
 //! Which node is replaced next: [`rollout`], in `rollout/next_deletes.rs`.
 
 pub mod annotations;
+pub mod approval;
 pub(crate) mod classification;
 pub mod live_object;
 pub mod plan;
 pub mod roll;
 pub mod rollback;
 pub mod rollout;
+pub mod steps;
 pub mod words;
