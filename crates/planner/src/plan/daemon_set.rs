@@ -210,6 +210,7 @@ pub(super) fn rollout(
     let Schedule { waves, holders } = waves::schedule(
         &mut nodes,
         &budget_views,
+        &daemon_set_view.target.templates,
         strategy,
         pace,
         pace.min_ready(daemon_set_view.owner.spec),

@@ -7,7 +7,7 @@
 use super::coded::Coded;
 use super::document::{Action, Fate, NodePlan, PodPlan, Strategy, Wave};
 use super::reason::Reason;
-use crate::classification::{NodeBudget, SkippedNodes};
+use crate::classification::{NodeBudget, SkippedNodes, Templates};
 use daemonset::model::{MinReady, NodeName, PolicySpec, Ramp, SkipUnreadyNodes};
 
 /// State of one node that matters for the budget.
@@ -71,10 +71,12 @@ pub(super) struct Schedule {
 }
 
 /// Divides the outdated pods of a rolling update into waves, and sets nodes that must wait to
-/// [`Action::Wait`]. `nodes` and `budget_views` have the same order.
+/// [`Action::Wait`]. `nodes` and `budget_views` have the same order; `templates` are those of the
+/// pods.
 pub(super) fn schedule(
     nodes: &mut [NodePlan],
     budget_views: &[BudgetView],
+    templates: &Templates,
     strategy: Strategy,
     pace: &PolicySpec,
     min_ready_seconds: MinReady,
@@ -88,11 +90,11 @@ pub(super) fn schedule(
     // With a surge, the built-in controller replaces the pods, and it skips no nodes.
     let mut holders = Vec::new();
     if max_surge == 0 {
-        holders = skip_unready_nodes(nodes, budget_views, pace.skip_unready_nodes);
+        holders = skip_unready_nodes(nodes, budget_views, templates, pace.skip_unready_nodes);
         holders.extend((0..nodes.len()).filter(|at| budget_views[*at].has_failed()));
         let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         if unavailable < max_unavailable
-            || !defer_ready_pods(nodes, budget_views, unavailable, max_unavailable)
+            || !defer_ready_pods(nodes, budget_views, templates, unavailable, max_unavailable)
         {
             holders.clear();
         }
@@ -120,6 +122,7 @@ pub(super) fn schedule(
 fn skip_unready_nodes(
     nodes: &mut [NodePlan],
     budget_views: &[BudgetView],
+    templates: &Templates,
     skip: SkipUnreadyNodes,
 ) -> Vec<usize> {
     let count = |wanted: &dyn Fn(&BudgetView) -> bool| {
@@ -142,7 +145,7 @@ fn skip_unready_nodes(
             }
         };
         if budget_view.pod.is_outdated() && is_rolled(node) {
-            wait(node, reason);
+            wait(node, templates, reason);
         }
     }
     counting
@@ -153,13 +156,14 @@ fn skip_unready_nodes(
 fn defer_ready_pods(
     nodes: &mut [NodePlan],
     budget_views: &[BudgetView],
+    templates: &Templates,
     unavailable: u32,
     allowed: u32,
 ) -> bool {
     let mut any = false;
     for (node, budget_view) in nodes.iter_mut().zip(budget_views) {
         if budget_view.pod == PodBudgetState::OutdatedReady && is_rolled(node) {
-            wait(node, Reason::MaxUnavailableReached { unavailable, allowed });
+            wait(node, templates, Reason::MaxUnavailableReached { unavailable, allowed });
             any = true;
         }
     }
@@ -186,21 +190,20 @@ fn is_outdated(pod: &PodPlan) -> bool {
     matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::DeletedNotRecreated { .. })
 }
 
-/// Leaves only the placement rule of a reason for a delete that does not happen now.
-fn not_deleted(coded: &mut Coded<Reason>) {
-    if let Reason::DeletedNotRecreated { obstacle } = &coded.reason {
-        *coded = Coded::from(Reason::NotEligible { obstacle: obstacle.clone() });
-    }
-}
-
 /// Keeps the outdated pod of a node. The node waits, unless the controller deletes another of its
 /// pods at once.
-fn wait(node: &mut NodePlan, reason: Reason) {
+fn wait(node: &mut NodePlan, templates: &Templates, reason: Reason) {
     for pod in node.pods.iter_mut().filter(|pod| is_outdated(pod)) {
         pod.fate = Fate::Keep;
-        not_deleted(&mut pod.reason);
+        // A pod that is not deleted needs no successor: it is only outdated.
+        if let Reason::DeletedNotRecreated { .. } = pod.reason.reason {
+            let outdated = Coded::from(templates.outdated_with(pod.revision_hash.as_ref()));
+            for of_node in node.reasons.iter_mut().filter(|it| **it == pod.reason) {
+                *of_node = outdated.clone();
+            }
+            pod.reason = outdated;
+        }
     }
-    node.reasons.iter_mut().for_each(not_deleted);
     if node.deleted().next().is_some() {
         // The first reason is the main one: now that of the delete, no longer that of the update.
         node.reasons.rotate_left(1);
@@ -258,6 +261,7 @@ mod tests {
         let Schedule { waves, holders: _ } = schedule(
             &mut plans,
             &budget_views,
+            &Templates::default(),
             strategy,
             &PolicySpec::default(),
             MinReady::default(),

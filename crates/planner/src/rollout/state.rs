@@ -63,7 +63,7 @@ pub struct State {
     pub(super) blind: Option<Timestamp>,
     /// The stall and its start, while the rollout makes no progress.
     pub(super) stall: Option<(Timestamp, Stall)>,
-    pub(super) shown: Told,
+    pub(super) shown: Shown,
     pub(super) finished: bool,
 }
 
@@ -253,13 +253,13 @@ pub(super) enum Stall {
 
 /// The reports that the user has received already.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Shown {
     pub(super) progress: Option<Progress>,
     pub(super) revision: Option<RevisionName>,
     pub(super) failed: BTreeSet<NodeName>,
     /// Whether the loss of many Ready pods was reported ([`Report::LostReady`](super::Report)).
     pub(super) lost_ready: bool,
-    /// Whether the user was told that the interrupted run waits for pods in flight.
+    /// Whether it was reported that the interrupted run waits for pods in flight.
     pub(super) stopping: bool,
 }
 
@@ -304,7 +304,7 @@ impl State {
             fatal: None,
             blind: None,
             stall: None,
-            shown: Told::default(),
+            shown: Shown::default(),
             finished: false,
             task: Arc::new(task),
         }

@@ -59,7 +59,7 @@ pub(super) struct NodeView<'a> {
     /// Whether the node has an available pod, of any revision.
     pub has_available_pod: bool,
     /// Whether the controller counts one of its pods as available, by the declared
-    /// `minReadySeconds`. A surge goes on by this.
+    /// `minReadySeconds`. A surge continues by this.
     has_serving_pod: bool,
     /// A pod that is terminating or was sent a delete.
     terminating: Option<&'a Pod>,

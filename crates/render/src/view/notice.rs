@@ -1,4 +1,4 @@
-//! Guards and warnings: equal ones are told once, with the DaemonSets that they are about.
+//! Guards and warnings: equal ones are listed once, with the DaemonSets that they are about.
 
 use super::nodes::{names, zones_of};
 use super::origin::few;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_notices_are_told_once_with_their_number() {
+    fn equal_notices_are_listed_once_with_their_number() {
         let warnings = [
             warning("same", Some("a/a"), &["n-2"]),
             warning("other", Some("a/a"), &[]),

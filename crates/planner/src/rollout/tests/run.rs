@@ -146,11 +146,9 @@ impl Run {
     }
 
     /// Discards the state and starts again with a fresh plan on a fresh snapshot. Pending requests
-    /// are lost. A template that is recorded as failed is rejected, but a rollback is resumed.
+    /// are lost. A rollback is resumed; otherwise a template that is recorded as failed is rejected,
+    /// so such a run is not killed.
     pub(super) fn restart(&mut self, image: &str) {
-        self.requests.clear();
-        self.delayed.clear();
-        self.seen = VecDeque::from([self.sim.seen()]);
         if self.ended.is_some() || self.sim.deleted {
             return;
         }
@@ -164,6 +162,9 @@ impl Run {
         } else {
             Goal::Apply(target)
         };
+        self.requests.clear();
+        self.delayed.clear();
+        self.seen = VecDeque::from([self.sim.seen()]);
         self.state = State::new(self.task.clone());
     }
 
