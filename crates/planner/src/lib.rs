@@ -1,7 +1,7 @@
 //! Decides, as pure functions: [`plan`] what a change does to each node, in which order and why;
 //! [`rollout`] each next step of a rollout that is under way.
 //!
-//! For what reads no source: [`rollback`] to an earlier revision, [`roll`] within a budget.
+//! For people between two runs: [`approval`] of a step. For what reads no source: [`rollback`] to an earlier revision, [`roll`] within a budget.
 //!
 //! Which node is replaced next: [`rollout`], in `rollout/next_deletes.rs`.
 
