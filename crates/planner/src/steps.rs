@@ -17,15 +17,15 @@ mod soak;
 mod tests;
 mod waits;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::approval::step_digest;
+use crate::approval::{ApprovalCheck, step_digest};
 use crate::classification::NodeBudget;
-use daemonset::model::{Node, PolicySpec, PolicyStep, StepNodes, StepsNote};
+use daemonset::model::{Approval, Node, PolicySpec, PolicyStep, StepNodes, StepsNote, Uid};
 pub(crate) use domains::DomainProgress;
-use soak::Progress;
+pub(crate) use soak::Progress;
 pub use waits::{WaitKind, WaitsFor};
 
 /// Name of the implied last step.
@@ -85,7 +85,7 @@ pub(crate) struct StepsInput<'a> {
 }
 
 /// The waves of a rollout, by step and then by domain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WaveId {
     /// Position of the step.
     pub step: usize,
@@ -224,6 +224,23 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'a>) -> Evaluation<'a> {
     };
     evaluation.waits_for = waits::waits_for(&evaluation, input);
     evaluation
+}
+
+/// Names of the steps whose approval counts.
+pub(crate) fn approved_steps(
+    policy: &PolicySpec,
+    uid: Option<&Uid>,
+    template: &str,
+    note: Option<&StepsNote>,
+    given: Option<&BTreeMap<String, Approval>>,
+    now: Timestamp,
+) -> BTreeSet<String> {
+    let (Some(uid), Some(given)) = (uid, given) else { return BTreeSet::new() };
+    let is_given = |step: &&PolicyStep| {
+        let check = ApprovalCheck { uid, template, step, note, now };
+        check.status(given.get(&step.name)).is_given()
+    };
+    policy.steps.iter().filter(is_given).map(|step| step.name.clone()).collect()
 }
 
 /// Whether a rollout under this policy has to note anything.

@@ -28,7 +28,7 @@ use Is::{Going, Intermediate, New, Old, Skipped};
 
 /// A cluster: names with their zones and states.
 struct World {
-    nodes: Vec<(daemonset::model::Node, Is)>,
+    nodes: Vec<(Node, Is)>,
     policy: PolicySpec,
     note: Option<StepsNote>,
     approved: BTreeSet<String>,

@@ -46,15 +46,7 @@ fn the_first_write_pauses_and_records_the_previous_revision() {
 
 #[test]
 fn an_object_that_adopts_outdated_pods_is_created_paused() {
-    let wave = Wave {
-        index: 1,
-        name: "all".into(),
-        max_unavailable: 1,
-        max_surge: 0,
-        ramp: Ramp::None,
-        min_ready_seconds: MinReady::default(),
-        nodes: vec!["node-0".into(), "node-1".into()],
-    };
+    let wave = Wave::plain(1, 1, vec!["node-0".into(), "node-1".into()]);
     for (waves, held) in [(vec![wave], true), (vec![], false)] {
         let mut sim = Sim::of(2, &json!(1));
         sim.deleted = true;
