@@ -58,7 +58,7 @@ pub use document::{
     Access, Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters,
     DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode,
     NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan, RevisionTotals,
-    SourceInfo, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
+    SourceInfo, StepPlan, StepState, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,

@@ -67,17 +67,17 @@ pub(crate) enum NodeUpdate {
 
 /// What an evaluation is made from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StepsInput<'a> {
+pub(crate) struct StepsInput<'s, 'a> {
     /// The nodes, by name.
-    pub nodes: &'a [StepNode<'a>],
+    pub nodes: &'s [StepNode<'a>],
     /// The policy.
     pub policy: &'a PolicySpec,
     /// Digest of the target template.
-    pub template: &'a str,
+    pub template: &'s str,
     /// What was noted before.
-    pub note: Option<&'a StepsNote>,
+    pub note: Option<&'s StepsNote>,
     /// Names of the steps with a valid approval.
-    pub approved: &'a BTreeSet<String>,
+    pub approved: &'s BTreeSet<String>,
     /// The time, by the server's clock.
     pub now: Timestamp,
     /// Time that the update of one node takes, in seconds.
@@ -137,11 +137,6 @@ impl Evaluation<'_> {
                 Some(wave.step) == self.current && self.domains[wave.domain].is_open
             })
     }
-
-    /// The name of a step.
-    pub(crate) fn step_name(&self, step: usize) -> &str {
-        self.steps[step].name()
-    }
 }
 
 impl StepProgress<'_> {
@@ -152,7 +147,7 @@ impl StepProgress<'_> {
 }
 
 /// Evaluates steps and domains.
-pub(crate) fn evaluate<'a>(input: &StepsInput<'a>) -> Evaluation<'a> {
+pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
     let StepsInput { nodes, policy, template, note, now, .. } = *input;
     let before = note.filter(|note| note.template == template);
     let mut after = StepsNote {

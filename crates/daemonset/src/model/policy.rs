@@ -214,6 +214,15 @@ impl PolicySpec {
         own.map_or(max_unavailable, |limit| limit.min(max_unavailable))
     }
 
+    /// Only what limits how many nodes are disturbed at once: the way back waits for no steps, soaks
+    /// and approvals.
+    #[must_use]
+    pub fn budgets(&self) -> Self {
+        let domains = self.domains.as_ref();
+        let domains = domains.map(|it| Domains { soak: Soak::default(), ..it.clone() });
+        Self { domains, steps: Vec::new(), max_duration: None, ..self.clone() }
+    }
+
     /// The time that new pods of a DaemonSet must stay up.
     pub fn min_ready(&self, spec: &DaemonSetSpec) -> MinReady {
         MinReady::of(spec, self.min_ready_seconds)

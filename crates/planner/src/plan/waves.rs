@@ -283,7 +283,7 @@ impl<'a> Stepped<'a> {
         stepped
     }
 
-    fn input<'s>(&'s self, rules: &Rules<'s>) -> StepsInput<'s> {
+    fn input<'s>(&'s self, rules: &Rules<'a>) -> StepsInput<'s, 'a> {
         StepsInput {
             nodes: &self.nodes,
             policy: rules.pace,

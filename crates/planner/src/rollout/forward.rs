@@ -32,6 +32,9 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
         if !self.is_done(Purpose::Apply) {
+            if let Some(waits_for) = self.not_yet(target, live) {
+                return self.hold_before(target, live, waits_for);
+            }
             self.put_in_place(target, live)?;
         }
         self.appeared(live)?;
@@ -64,10 +67,12 @@ impl<'w> Step<'_, 'w> {
                 self.go_back(target, Some(live), failed)
             }
             Paced::Stalled(why) => Ok(Halt::End(Outcome::Paused { why })),
+            Paced::Held(waits_for) => self.hold(target, live, waits_for),
             Paced::Clean => match replacer {
                 Replacer::Run(_) => Ok(self.restore_strategy(target, &view)),
                 Replacer::Controller => {
                     self.forget(target)?;
+                    self.note_end(false)?;
                     Ok(Halt::End(Outcome::Done))
                 }
             },
@@ -189,7 +194,17 @@ impl<'w> Step<'_, 'w> {
         let declared = target.declared.value().clone();
         // Whole seconds, as everywhere in Kubernetes.
         let since = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
-        PausedRollout { state, declared, plan_digest, from, since, commit, by, failed: None }
+        PausedRollout {
+            state,
+            declared,
+            plan_digest,
+            from,
+            since,
+            commit,
+            by,
+            failed: None,
+            waits_for: Vec::new(),
+        }
     }
 
     /// Checks that the live object is still as it was written, and returns the actor that replaces
@@ -212,7 +227,7 @@ impl<'w> Step<'_, 'w> {
                 self.state.writing.held = true;
                 Ok(Replacer::Run(&Extent::All))
             }
-            Some(PauseState::Aborted) => stale(Interference::Pause),
+            Some(PauseState::Aborted | PauseState::Waiting) => stale(Interference::Pause),
             None if live.spec.update_strategy != *target.declared.strategy() => {
                 stale(Interference::Strategy)
             }

@@ -12,7 +12,8 @@ use super::progress::Progress;
 use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
 use super::task::{Goal, Task};
-use daemonset::model::{NodeName, RevisionName, RevisionRef, TextMap, Uid};
+use crate::steps::WaitsFor;
+use daemonset::model::{NodeName, RevisionName, RevisionRef, StepsNote, TextMap, Uid};
 
 /// Time for which a permanent failure is tolerated.
 pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(30);
@@ -54,6 +55,9 @@ pub struct State {
     /// Whether the provenance has been recorded by this run.
     pub(super) recorded: bool,
     pub(super) remembering: Remembering,
+    /// What is noted about the steps.
+    pub(super) note: Option<StepsNote>,
+    pub(super) noting: Noting,
     pub(super) pods: Pods,
     /// The current series of failed requests, since the last success.
     pub(super) failing: Option<Failing>,
@@ -74,6 +78,8 @@ pub(super) enum Course {
     Forward,
     /// A gate has failed: the target is not rolled out further.
     Failed(BTreeMap<NodeName, PodFailure>),
+    /// Nothing more may begin for now.
+    Waiting(Vec<WaitsFor>),
 }
 
 /// The actions that a run allows its in-process controller, where no DaemonSet controller acts.
@@ -174,6 +180,14 @@ pub(super) struct Remembering {
     pub(super) done: bool,
 }
 
+/// Writing the note about the steps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Noting {
+    pub(super) request: RequestState,
+    /// The note that was sent last.
+    pub(super) sent: Option<StepsNote>,
+}
+
 /// The pods that the run has deleted, and the nodes that wait for one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pods {
@@ -261,6 +275,8 @@ pub(super) struct Shown {
     pub(super) lost_ready: bool,
     /// Whether it was reported that the interrupted run waits for pods in flight.
     pub(super) stopping: bool,
+    /// What the run itself waits for.
+    pub(super) waits_for: Vec<WaitsFor>,
 }
 
 impl Pods {
@@ -299,6 +315,8 @@ impl State {
             recording: RequestState::Idle,
             recorded: false,
             remembering: Remembering::default(),
+            note: task.note.clone(),
+            noting: Noting::default(),
             pods: Pods::default(),
             failing: None,
             fatal: None,
@@ -330,6 +348,7 @@ impl State {
         self.writing.request == RequestState::Out
             || self.recording == RequestState::Out
             || self.remembering.request == RequestState::Out
+            || self.noting.request == RequestState::Out
             || self.deletes_out() > 0
     }
 
@@ -396,6 +415,14 @@ impl State {
                 self.remembering.done =
                     result.is_ok() || self.remembering.attempts >= REMEMBER_ATTEMPTS;
                 self.remembering.request = RequestState::RetryAt(now + RETRY);
+            }
+            Answer::Noted(Ok(())) => {
+                self.failing = None;
+                self.note = self.noting.sent.take();
+                self.noting.request = RequestState::Idle;
+            }
+            Answer::Noted(Err(failure)) => {
+                self.noting.request = self.came_to_nothing(Attempt::Note, failure, now);
             }
         }
     }

@@ -9,5 +9,6 @@ mod laws;
 mod others;
 mod run;
 mod sim;
+mod steps;
 mod way;
 mod writes;

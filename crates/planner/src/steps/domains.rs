@@ -48,6 +48,13 @@ pub(crate) struct DomainProgress<'a> {
     pub soaks_until: Option<Timestamp>,
 }
 
+impl DomainProgress<'_> {
+    /// Number of its nodes that may become unavailable.
+    pub(crate) fn room(&self) -> u32 {
+        self.max_unavailable.map_or(u32::MAX, |limit| limit.saturating_sub(self.unavailable))
+    }
+}
+
 /// The domains in their order, and the domain of each node.
 pub(super) fn of_nodes<'a>(
     nodes: &[StepNode<'a>],
@@ -83,7 +90,7 @@ pub(super) struct Layout<'l, 'a> {
 /// The domains in the step in progress, and which of them are open. What is noted about their soaks
 /// is added to `after`.
 pub(super) fn progress<'a>(
-    input: &StepsInput<'a>,
+    input: &StepsInput<'_, 'a>,
     before: Option<&StepsNote>,
     after: &mut StepsNote,
     layout: Layout<'_, 'a>,
@@ -151,8 +158,8 @@ fn is_reachable(node: &StepNode<'_>) -> bool {
 }
 
 /// The end of a domain's soak, while it soaks.
-fn soaking<'a, I: Iterator<Item = &'a StepNode<'a>>>(
-    input: &StepsInput<'_>,
+fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
+    input: &StepsInput<'_, '_>,
     before: Option<&StepsNote>,
     after: &mut StepsNote,
     nodes: impl Fn() -> I,

@@ -12,8 +12,8 @@ use crate::classification::NodeBudget;
 use daemonset::model::{PolicyStep, StepNodes};
 
 /// The nodes of the steps so far.
-pub(super) struct Members<'a> {
-    nodes: &'a [StepNode<'a>],
+pub(super) struct Members<'s, 'a> {
+    nodes: &'s [StepNode<'a>],
     /// Whether each node is a member.
     is_member: Vec<bool>,
     /// Number of desired nodes.
@@ -28,8 +28,8 @@ pub(super) struct Added {
     pub is_empty: bool,
 }
 
-impl<'a> Members<'a> {
-    pub(super) fn of(nodes: &'a [StepNode<'a>]) -> Self {
+impl<'s, 'a> Members<'s, 'a> {
+    pub(super) fn of(nodes: &'s [StepNode<'a>]) -> Self {
         let desired = nodes.iter().filter(|node| node.is_desired).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
         Self { nodes, is_member: vec![false; nodes.len()], desired }
@@ -155,7 +155,9 @@ impl<'a> Members<'a> {
 }
 
 /// The latest of the times since which updated nodes have stayed up; none if one is unknown.
-pub(super) fn latest<'a>(nodes: impl Iterator<Item = &'a StepNode<'a>>) -> Option<Timestamp> {
+pub(super) fn latest<'s, 'a: 's>(
+    nodes: impl Iterator<Item = &'s StepNode<'a>>,
+) -> Option<Timestamp> {
     let mut latest = Timestamp::MIN;
     for node in nodes {
         if let NodeUpdate::Updated { since } = node.update {

@@ -120,7 +120,7 @@ impl World {
             waves.sort();
             let names = |wave: &WaveId| {
                 let domain = evaluation.domains[wave.domain].name.name().unwrap_or("all");
-                format!("{}/{domain}", evaluation.step_name(wave.step))
+                format!("{}/{domain}", evaluation.steps[wave.step].name())
             };
             waves.iter().map(|(wave, node)| format!("{} {node}", names(wave))).collect()
         })

@@ -51,7 +51,7 @@ impl WaitKind {
 }
 
 /// What keeps the nodes of the step in progress from beginning.
-pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_>) -> Vec<WaitsFor> {
+pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>) -> Vec<WaitsFor> {
     let Some(current) = evaluation.current else { return Vec::new() };
     let step = &evaluation.steps[current];
     let wait = |kind, domain: Option<&str>, until| WaitsFor {
@@ -91,7 +91,7 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_>) -> 
 
 impl super::StepProgress<'_> {
     /// Whether a node is being updated: then the run waits for that first.
-    fn progress_is_made(&self, input: &StepsInput<'_>) -> bool {
+    fn progress_is_made(&self, input: &StepsInput<'_, '_>) -> bool {
         input.nodes.iter().any(|node| {
             node.is_desired
                 && node.budget == NodeBudget::Ready

@@ -13,7 +13,7 @@ use crate::rollout::{
     AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome,
     Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
 };
-use daemonset::model::{OnFailure, PodTemplate, PolicySpec, Ramp, Uid};
+use daemonset::model::{OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid};
 
 /// A pending request.
 #[derive(Clone, Debug)]
@@ -23,6 +23,7 @@ enum Request {
     Record(String),
     Remember(String),
     Forget(String),
+    Note(Box<StepsNote>),
 }
 
 /// The fate of a request.
@@ -79,6 +80,9 @@ pub(super) fn task(goal: Goal) -> Task {
         deadline: None,
         allow_mass_eviction: false,
         failed_before: false,
+        note: None,
+        approvals: BTreeMap::new(),
+        wait_until: None,
     }
 }
 
@@ -162,6 +166,7 @@ impl Run {
         } else {
             Goal::Apply(target)
         };
+        self.task.note.clone_from(&self.sim.note);
         self.requests.clear();
         self.delayed.clear();
         self.seen = VecDeque::from([self.sim.seen()]);
@@ -185,6 +190,7 @@ impl Run {
                 }
                 Effect::Remember { digest } => self.requests.push_back(Request::Remember(digest)),
                 Effect::Forget { digest } => self.requests.push_back(Request::Forget(digest)),
+                Effect::Note(note) => self.requests.push_back(Request::Note(note)),
                 Effect::Report(report) => self.reports.push(report),
                 Effect::WakeAt(at) => self.wake = Some(at),
                 Effect::Finish(ending) => {
@@ -256,6 +262,12 @@ impl Run {
                     self.sim.remembered.remove(&digest);
                 }
                 Answer::Remembered(said(Ok(())))
+            }
+            Request::Note(note) => {
+                if done {
+                    self.sim.note = Some(*note);
+                }
+                Answer::Noted(said(Ok(())))
             }
         };
         if post == Post::AnswerDelayed {
