@@ -25,6 +25,7 @@ mod scheduling;
 mod service;
 mod snapshot;
 mod text_map;
+mod window;
 
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
 pub use commit::{is_commit_id, short_commit};
@@ -60,6 +61,11 @@ pub use scheduling::{
 pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot, Unreadable};
 pub use text_map::{TextMap, TextSet};
+pub use window::{
+    Calendar, Exclusion, FieldError, FieldName, FieldProblem, Opening, Openings,
+    ParseScheduleError, ParseTimeZoneError, Schedule, TimeZoneName, Window, WindowDuration,
+    WindowState,
+};
 
 /// The field manager of everything that `ds-apply` writes.
 pub const FIELD_MANAGER: &str = "ds-apply";
