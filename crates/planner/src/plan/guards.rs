@@ -61,7 +61,7 @@ pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
 fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     let Judged {
         plan,
-        desired: _,
+        desired,
         live,
         now,
         daemon_set_view,
@@ -75,6 +75,9 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     }
     if let Some(other) = managed_by::other(plan, live, snapshot) {
         return vec![other];
+    }
+    if let Some(own) = managed_by::own_approvals(plan, desired) {
+        return vec![own];
     }
     let evicted = now.and_then(|now| mass_eviction(plan, now, daemon_set_view));
     let guards = [
