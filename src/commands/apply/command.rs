@@ -105,7 +105,7 @@ pub(super) async fn run(
     let approved = saved.as_ref().unwrap_or(&now);
     let binding = args.saved.binding();
     let asking = Asking { args: &common, approved, version: version.as_ref(), binding };
-    let errands = permitted::errands(&now);
+    let errands = permitted::errands(&now, &desired);
     let Approved { any, refused } =
         asking.approve(&now, &errands, saved.is_some(), session).await?;
     if args.common.dry_run {
@@ -203,10 +203,11 @@ async fn prepare(
         all_of(&saved.plan, &desired.daemon_sets)?;
     }
     let scope = prune.scope(&desired.daemon_sets);
-    let snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
+    let mut snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
     let Desired { mut daemon_sets, namespaces, source, version, warnings, assignment, .. } =
         desired;
     assignment.apply(&mut daemon_sets, &[], Some(&snapshot))?;
+    cluster.live().read_approvals(&daemon_sets, &mut snapshot).await?;
     for desired in &mut daemon_sets {
         args.common.pace.put_over(desired);
     }

@@ -215,7 +215,10 @@ impl Session {
         let scope = Scope::Namespaces([key.namespace.clone()].into());
         let snapshot = self
             .unless_interrupted(async |shell, cluster| {
-                Ok(cluster.live().snapshot_for(desired, &scope, shell.now).await?)
+                let live = cluster.live();
+                let mut snapshot = live.snapshot_for(desired, &scope, shell.now).await?;
+                live.read_approvals(desired, &mut snapshot).await?;
+                Ok(snapshot)
             })
             .await?;
         if let Some(recording) = &mut self.recording {

@@ -83,7 +83,7 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
     let asking =
         Asking { args: &args.named.common, approved: &plan, version: version.as_ref(), binding };
     let Approved { any, refused } =
-        asking.approve(&plan, &permitted::errands(&plan), false, session).await?;
+        asking.approve(&plan, &permitted::errands(&plan, &[]), false, session).await?;
     if !any {
         return Ok(Exit::Done);
     }

@@ -79,6 +79,9 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     if let Some(other) = managed_by::other(plan, live, snapshot) {
         return vec![other];
     }
+    if let Some(own) = managed_by::own_approvals(plan, desired) {
+        return vec![own];
+    }
     let evicted = now.and_then(|now| mass_eviction(plan, now, daemon_set_view));
     let guards = [
         evicted,
