@@ -29,6 +29,7 @@
 mod decide;
 mod effect;
 mod event;
+mod failing_before;
 mod failure;
 mod forward;
 mod gate;

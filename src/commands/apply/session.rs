@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::evidence;
 use super::flags::PaceFlags;
 use super::identity;
-use super::progress::ProgressReporter;
+use super::progress::{ProgressReporter, SuggestedUndo};
 use crate::connection::{self, Connection};
 use crate::error::{Error, Place, RehearsalError};
 use crate::exit::Exit;
@@ -39,6 +39,8 @@ pub(super) struct Session {
     pub holder: Holder,
     /// Whether to show the logs of failed containers (`--logs`).
     pub logs: bool,
+    /// The rollback that the end of a rollout suggests.
+    pub suggested_undo: SuggestedUndo,
     /// The clock for elapsed time.
     clock: Clock,
     /// The format of the output.
@@ -99,6 +101,7 @@ impl Session {
             cluster,
             holder,
             logs: false,
+            suggested_undo: SuggestedUndo::Previous,
             clock,
             output: Format::Text,
             recording: shell.rehearsal.then(Recording::default),
@@ -298,7 +301,8 @@ impl Session {
         let Owner { key, managed_by, .. } = *owner;
         self.acts();
         let observer = self.observe(owner).await?;
-        let mut reporter = ProgressReporter::new(key, output, &self.shell);
+        let mut reporter =
+            ProgressReporter::new(key, output, &self.shell).suggesting(self.suggested_undo);
         let mut clocks = Clocks { cluster: &self.cluster, shown: false };
         let (recorded, mut events) = (self.recording.is_some(), Vec::new());
         let lock = Arc::clone(lock);

@@ -5,6 +5,7 @@ use super::flags::NamedFlags;
 use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::{ApprovalRequest, planned};
+use super::progress::SuggestedUndo;
 use super::session::{Session, find};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -48,6 +49,7 @@ pub(super) async fn run(
     keys: &[DaemonSetKey],
     session: &mut Session,
 ) -> Result<Exit, Error> {
+    session.suggested_undo = SuggestedUndo::Earlier;
     if !args.named.common.dry_run {
         permitted::check_named(keys, Work::Change { creates: false }, session).await?;
     }

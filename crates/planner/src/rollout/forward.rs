@@ -31,6 +31,7 @@ impl<'w> Step<'_, 'w> {
     /// Rolls out the target.
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
+        self.note_failing_before(target, live);
         if !self.is_done(Purpose::Apply) {
             if let Some(waits_for) = self.not_yet(target, live) {
                 return self.hold_before(target, live, waits_for);
@@ -111,7 +112,13 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let from = self.state.from.clone();
-        let pause = (paced && outdated).then(|| self.pause(target, PauseState::Paused, from));
+        // A rollout that is resumed began when it was paused first.
+        let since = pause.filter(|it| same_template && it.state == PauseState::Paused);
+        let since = since.map(|pause| pause.since);
+        let pause = (paced && outdated).then(|| {
+            let pause = self.pause(target, PauseState::Paused, from);
+            PausedRollout { since: since.unwrap_or(pause.since), ..pause }
+        });
         Err(self.write_target(target, Some(live), pause))
     }
 

@@ -4,7 +4,8 @@
 //! in time gets `minReadySeconds` on top; an old pod has its grace period and the deadline to end.
 //!
 //! Only Ready nodes that should run a pod are checked; a NotReady node says nothing about the
-//! template. Not here: the consequences (`decide`).
+//! template, nor does a pod that failed before the rollout (`failing_before`). Not here: the
+//! consequences (`decide`).
 
 use std::collections::BTreeMap;
 
@@ -54,7 +55,7 @@ pub(super) fn check(
     let mut gate = Gate { view, pace, now: view.now, started_at, report };
     let mut waiting = BTreeMap::new();
     for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
-        if node_view.node_budget != NodeBudget::Ready {
+        if node_view.node_budget != NodeBudget::Ready || node_view.failed_before {
             continue;
         }
         let (what, pod) = match node_view.pod_state {

@@ -207,6 +207,8 @@ pub(super) struct Pods {
     pub(super) waiting: BTreeMap<NodeName, Waiting>,
     /// Pods with a permanent failure, with the time when it was first observed.
     pub(super) failing_since: BTreeMap<Uid, Timestamp>,
+    /// Updated pods that failed before this rollout; `None` until the DaemonSet is observed.
+    pub(super) failing_before: Option<BTreeSet<Uid>>,
     /// The last `FailedCreate` event of the controller.
     pub(super) create_failed: Option<CreateFailure>,
     /// No wait begins before this time: after an outage of the API server, the controllers and

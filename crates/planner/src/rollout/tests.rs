@@ -3,6 +3,7 @@
 
 mod budget;
 mod careful;
+mod failing_before;
 mod failures;
 mod gates;
 mod laws;

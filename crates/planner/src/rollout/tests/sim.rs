@@ -455,7 +455,7 @@ fn life(up: i64, age: i64) -> (bool, i64, u32) {
     }
 }
 
-fn pod_failure(reason: &str, message: &str) -> ContainerFailure {
+pub(super) fn pod_failure(reason: &str, message: &str) -> ContainerFailure {
     ContainerFailure { container: "c".into(), reason: reason.into(), message: message.into() }
 }
 
