@@ -106,7 +106,6 @@ pub fn plan(input: Input<'_>) -> Plan {
         created_at,
         detail,
     } = input;
-    let request = PlanRequest { force_conflicts, created: created_namespaces, detail };
     warnings.extend(warnings::of_cluster(snapshot));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
@@ -114,6 +113,11 @@ pub fn plan(input: Input<'_>) -> Plan {
     let applied = applied::applied(snapshot, manifests, force_conflicts);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
     let fleet = fleet(snapshot, &desired);
+    // Usually this is done beside the planning, which does not need it.
+    let has_windows = desired.iter().any(|it| !it.policy_spec().windows.is_empty());
+    let early = has_windows.then(|| StartTimes::seen_in(snapshot));
+    let starts = early.as_ref();
+    let request = PlanRequest { force_conflicts, created: created_namespaces, detail, starts };
     let of_one = |(applied, manifest): (&Applied, _)| {
         let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
         daemon_set::plan(snapshot, &fleet, applied, since, request)

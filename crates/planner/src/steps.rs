@@ -23,7 +23,9 @@ use jiff::Timestamp;
 
 use crate::approval::{ApprovalCheck, step_digest};
 use crate::classification::NodeBudget;
-use daemonset::model::{Approval, Node, PolicySpec, PolicyStep, StepNodes, StepsNote, Uid};
+use daemonset::model::{
+    Approval, Calendar, Node, PolicySpec, PolicyStep, StepNodes, StepsNote, Uid,
+};
 pub(crate) use domains::DomainProgress;
 pub(crate) use soak::Progress;
 pub use waits::{WaitKind, WaitsFor};
@@ -72,6 +74,8 @@ pub(crate) struct StepsInput<'s, 'a> {
     pub nodes: &'s [StepNode<'a>],
     /// The policy.
     pub policy: &'a PolicySpec,
+    /// Its windows and exclusions.
+    pub calendar: &'s Calendar,
     /// Digest of the target template.
     pub template: &'s str,
     /// What was noted before.

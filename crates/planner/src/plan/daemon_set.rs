@@ -18,7 +18,7 @@ use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
 use super::secrets::ShownValues;
 use super::waves::Schedule;
-use super::{object, warnings, waves};
+use super::{forecast, object, warnings, waves};
 use crate::steps::{WaitsFor, approved_steps};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -27,9 +27,10 @@ use daemonset::controller::limits::Limits;
 use daemonset::controller::manage::View;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::revision_data::{Matching, matches};
+use daemonset::controller::start_times::StartTimes;
 use daemonset::controller::status;
 use daemonset::model::{
-    DaemonSet, DesiredDaemonSet, NamespaceName, NodeName, Place, PolicySpec, Revision,
+    Calendar, DaemonSet, DesiredDaemonSet, NamespaceName, NodeName, Place, PolicySpec, Revision,
     RevisionHash, Snapshot,
 };
 
@@ -54,6 +55,8 @@ pub(super) struct PlanRequest<'a> {
     pub created: &'a BTreeMap<NamespaceName, Place>,
     /// Level of detail.
     pub detail: Detail<'a>,
+    /// Start times of pods, if a policy has windows.
+    pub starts: Option<&'a StartTimes>,
 }
 
 /// Plans one DaemonSet.
@@ -62,7 +65,7 @@ pub(super) fn plan<'a>(
     fleet: &'a Fleet<'a>,
     applied: &'a Applied,
     since: Option<BaseChange>,
-    PlanRequest { force_conflicts, created, detail }: PlanRequest<'_>,
+    PlanRequest { force_conflicts, created, detail, starts }: PlanRequest<'_>,
 ) -> Planned {
     let desired = &applied.desired;
     let live = snapshot.daemon_set(&desired.key);
@@ -73,11 +76,14 @@ pub(super) fn plan<'a>(
         DaemonSetView::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&daemon_set_view.view());
     let pace = &*desired.policy_spec();
+    let measured = starts.and_then(|starts| forecast::node_seconds(desired, starts));
+    let node_seconds = measured.unwrap_or(pace.progress_deadline.0);
     let request = RolloutRequest {
         strategy,
         pace,
         untouched: untouched(change, live),
         described: detail.into(),
+        node_seconds,
         live,
         snapshot,
     };
@@ -226,6 +232,8 @@ pub(super) struct RolloutRequest<'a> {
     pub untouched: Option<Reason>,
     /// The nodes that get pods and reasons.
     pub described: Described,
+    /// Time that the update of one node takes, in seconds.
+    pub node_seconds: u32,
     /// The live DaemonSet.
     pub live: Option<&'a DaemonSet>,
     /// The cluster.
@@ -234,7 +242,8 @@ pub(super) struct RolloutRequest<'a> {
 
 /// Plans the nodes and their waves.
 pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutRequest<'_>) -> Rollout {
-    let RolloutRequest { strategy, pace, untouched, described, live, snapshot } = request;
+    let RolloutRequest { strategy, pace, untouched, described, node_seconds, live, snapshot } =
+        request;
     let last_good = last_good(live, snapshot);
     let PlannedNodes { mut nodes, budget_views, idle } =
         nodes::planned_nodes(daemon_set_view, pace, last_good.as_ref(), described);
@@ -256,6 +265,8 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         template: &template,
         note,
         approved: &approved,
+        calendar: &Calendar::of(&pace.windows, &pace.exclusions),
+        node_seconds,
         now: snapshot.observed_at,
     };
     let Schedule { waves, steps, empty_steps, waits_for, holders } =

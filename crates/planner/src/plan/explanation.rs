@@ -150,6 +150,7 @@ pub fn explain(
         strategy,
         pace: &policy,
         untouched,
+        node_seconds: 0,
         described: Described::All,
         live: Some(live),
         snapshot,

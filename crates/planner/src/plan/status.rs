@@ -132,6 +132,7 @@ fn budget_view(
         strategy,
         pace: &PolicySpec::default(),
         untouched,
+        node_seconds: 0,
         described: Described::Busy,
         live: Some(live),
         snapshot,

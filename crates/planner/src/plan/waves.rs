@@ -18,7 +18,9 @@ use crate::steps::{
     empty_steps, evaluate,
 };
 use daemonset::controller::node_pods::Fleet;
-use daemonset::model::{MinReady, NodeName, PolicySpec, Ramp, SkipUnreadyNodes, StepsNote};
+use daemonset::model::{
+    Calendar, MinReady, NodeName, PolicySpec, Ramp, SkipUnreadyNodes, StepsNote,
+};
 
 /// State of one node that matters for the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +113,10 @@ pub(super) struct Rules<'a> {
     pub note: Option<&'a StepsNote>,
     /// Names of the steps with a valid approval.
     pub approved: &'a BTreeSet<String>,
+    /// The windows and exclusions of the policy.
+    pub calendar: &'a Calendar,
+    /// Time that the update of one node takes, in seconds.
+    pub node_seconds: u32,
     /// The time of the snapshot.
     pub now: Timestamp,
 }
@@ -287,11 +293,12 @@ impl<'a> Stepped<'a> {
         StepsInput {
             nodes: &self.nodes,
             policy: rules.pace,
+            calendar: rules.calendar,
             template: rules.template,
             note: rules.note,
             approved: rules.approved,
             now: rules.now,
-            node_seconds: rules.pace.progress_deadline.0,
+            node_seconds: rules.node_seconds,
         }
     }
 }
@@ -454,6 +461,8 @@ mod tests {
             template: "",
             note: None,
             approved: &BTreeSet::new(),
+            calendar: &Calendar::of(&[], &[]),
+            node_seconds: 60,
             now: Timestamp::UNIX_EPOCH,
         };
         let Schedule { waves, .. } = schedule(&mut plans, &budget_views, &rules);

@@ -7,6 +7,7 @@
 use jiff::Timestamp;
 
 use super::decide::{Step, is_template};
+use super::steps::started_at;
 use super::task::Target;
 use super::view::of_template;
 use crate::classification::has_failed_permanently;
@@ -21,7 +22,7 @@ use daemonset::model::{DaemonSet, Pod, PodReadiness};
 enum Began {
     /// It begins now: another template is live, or its rollout was aborted.
     Now,
-    /// The template is live and paused, since this time.
+    /// The template is live and paused, or waits, since this time.
     At(Timestamp),
     /// The template is live without a pause. The controller may be rolling it out, but pods that
     /// are older than the progress deadline are not judged any more.
@@ -50,11 +51,17 @@ impl Step<'_, '_> {
 
     fn began(&self, target: &Target, live: &DaemonSet) -> Began {
         let is_live = is_template(live, target.template.raw());
+        let started = started_at(self.state.note.as_ref(), target.template.raw());
         match PausedRollout::of(live) {
             _ if self.task.failed_before => Began::Unknown,
+            Ok(Some(PausedRollout { state: PauseState::Waiting, .. })) => {
+                started.map_or(Began::Unknown, Began::At)
+            }
             Ok(_) if !is_live => Began::Now,
             Ok(Some(PausedRollout { state: PauseState::Aborted, .. })) => Began::Now,
-            Ok(Some(PausedRollout { state: PauseState::Paused, since, .. })) => Began::At(since),
+            Ok(Some(PausedRollout { state: PauseState::Paused, since, .. })) => {
+                Began::At(started.map_or(since, |started| started.min(since)))
+            }
             Ok(None) if allows_surge(target.declared.strategy()) => Began::Unknown,
             Ok(None) => Began::Earlier,
             // The run will end.

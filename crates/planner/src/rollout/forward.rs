@@ -15,6 +15,7 @@ use super::outcome::{Attempt, Interference, Outcome, PauseReason};
 use super::pace::Paced;
 use super::request::Purpose;
 use super::state::{AllowedActions, Course, RequestState, Stall};
+use super::steps::started_at;
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::annotations::ROLLOUT_ANNOTATION;
@@ -200,7 +201,9 @@ impl<'w> Step<'_, 'w> {
         let Provenance { commit, plan_digest, change_cause: _, by } = self.task.provenance.clone();
         let declared = target.declared.value().clone();
         // Whole seconds, as everywhere in Kubernetes.
-        let since = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
+        let started = started_at(self.state.note.as_ref(), target.template.raw());
+        let since = started.unwrap_or(self.now);
+        let since = Timestamp::from_second(since.as_second()).unwrap_or(since);
         PausedRollout {
             state,
             declared,

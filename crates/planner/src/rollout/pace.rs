@@ -115,7 +115,7 @@ impl Step<'_, '_> {
         self.note_recovered(view);
         self.note_arrived(view);
         self.note_had_pod(view);
-        let started_at = steps::started_at(self.state.note.as_ref(), view.live);
+        let started_at = steps::started_at(self.state.note.as_ref(), view.live.spec.template.raw());
         let State { pods, creates, .. } = &mut *self.state;
         let report = gate::check(view, pods, creates, &self.task.pace, started_at);
         self.wake_at(report.next);

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
@@ -25,7 +26,8 @@ use crate::steps::{
 };
 use daemonset::controller::history::hash_of;
 use daemonset::model::{
-    Approval, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy, WhileWaiting,
+    Approval, Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
+    WhileWaiting,
 };
 
 impl<'w> Step<'_, 'w> {
@@ -66,11 +68,12 @@ impl<'w> Step<'_, 'w> {
         evaluate(&StepsInput {
             nodes,
             policy,
+            calendar: &Calendar::of(&policy.windows, &policy.exclusions),
             template: &template,
             note,
             approved: &approved,
             now: self.now,
-            node_seconds: policy.progress_deadline.0,
+            node_seconds: self.task.node_seconds.unwrap_or(policy.progress_deadline.0),
         })
     }
 
@@ -313,8 +316,8 @@ fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> 
     }
 }
 
-/// The time since which the rollout of the live template has been going on, if that is noted.
-pub(super) fn started_at(note: Option<&StepsNote>, live: &DaemonSet) -> Option<Timestamp> {
+/// The time since which the rollout of a template has been going on, if that is noted.
+pub(super) fn started_at(note: Option<&StepsNote>, template: &Value) -> Option<Timestamp> {
     let note = note.filter(|note| note.started_at.is_some())?;
-    (note.template == template_digest(live.spec.template.raw())).then_some(note.started_at?)
+    (note.template == template_digest(template)).then_some(note.started_at?)
 }

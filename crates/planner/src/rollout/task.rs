@@ -33,6 +33,9 @@ pub struct Task {
     pub note: Option<StepsNote>,
     /// The approvals of steps, by step.
     pub approvals: BTreeMap<String, Approval>,
+    /// Time that the update of one node takes, in seconds, if it was measured; else it is the
+    /// progress deadline.
+    pub node_seconds: Option<u32>,
     /// The time until which the run itself waits for soaks and approvals (`--wait`).
     pub wait_until: Option<Timestamp>,
 }

@@ -77,8 +77,10 @@ impl World {
                 restarts: 0,
             })
             .collect();
+        let calendar = Calendar::of(&self.policy.windows, &self.policy.exclusions);
         let input = StepsInput {
             nodes: &nodes,
+            calendar: &calendar,
             policy: &self.policy,
             template: "t",
             note: self.note.as_ref(),
@@ -307,6 +309,24 @@ fn an_approval_is_waited_for_before_the_step_begins() {
     assert_eq!(world.next(), "step half is not approved");
     world.approved.insert("half".to_owned());
     assert_eq!(world.next().split(' ').count(), 1);
+}
+
+#[test]
+fn a_node_begins_only_if_it_fits_into_the_window() {
+    // From 00:10 to 00:20 each day.
+    let policy = json!({"windows": [{"schedule": "10 0 * * *", "duration": "10m"}]});
+    let mut world = world(policy, &[("a", &[Old, Going])]);
+    let closed = "step rest waits for a maintenance window, the next one opens at ";
+    for (now, want) in [
+        (599, format!("{closed}1970-01-01T00:10:00Z")),
+        (600, "a-0".to_owned()),
+        (1_140, "a-0".to_owned()),
+        // A node takes 60 s.
+        (1_141, format!("{closed}1970-01-02T00:10:00Z")),
+    ] {
+        world.now = now;
+        assert_eq!(world.next(), want, "{now}");
+    }
 }
 
 #[test]

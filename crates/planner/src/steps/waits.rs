@@ -36,6 +36,8 @@ pub enum WaitKind {
     Soak,
     /// A person must approve the step.
     Approval,
+    /// No maintenance window is open for long enough.
+    Window,
     /// No node of the step is Ready.
     ReadyNode,
 }
@@ -45,7 +47,7 @@ impl WaitKind {
     pub fn needs_person(self) -> bool {
         match self {
             Self::Approval => true,
-            Self::Soak | Self::ReadyNode => false,
+            Self::Soak | Self::Window | Self::ReadyNode => false,
         }
     }
 }
@@ -71,6 +73,11 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
         let is_missing = |name: &String| !input.approved.contains(name);
         if step.policy.is_some_and(|policy| policy.approve && is_missing(&policy.name)) {
             waits.push(wait(WaitKind::Approval, None, None));
+        }
+        let seconds = u64::from(input.node_seconds);
+        if !input.calendar.fits(input.now, seconds) {
+            let until = input.calendar.next_start(input.now, seconds);
+            waits.push(wait(WaitKind::Window, None, until));
         }
     } else if step.policy.is_some() && outdated().next().is_some() && !step.progress_is_made(input)
     {
@@ -112,8 +119,15 @@ impl fmt::Display for WaitsFor {
         f.write_str(match kind {
             WaitKind::Soak => " soaks",
             WaitKind::Approval => " is not approved",
+            WaitKind::Window => " waits for a maintenance window",
             WaitKind::ReadyNode => " has no Ready node",
         })?;
-        until.iter().try_for_each(|until| write!(f, " until {until}"))
+        match (kind, until) {
+            (_, None) => Ok(()),
+            (WaitKind::Window, Some(until)) => write!(f, ", the next one opens at {until}"),
+            (WaitKind::Soak | WaitKind::Approval | WaitKind::ReadyNode, Some(until)) => {
+                write!(f, " until {until}")
+            }
+        }
     }
 }

@@ -82,6 +82,7 @@ pub(super) fn task(goal: Goal) -> Task {
         failed_before: false,
         note: None,
         approvals: BTreeMap::new(),
+        node_seconds: None,
         wait_until: None,
     }
 }
