@@ -101,6 +101,10 @@ async fn release(
         deadline: session.ends(&args.pace, snapshot.observed_at),
         allow_mass_eviction: true,
         failed_before: false,
+        note: None,
+        approvals: BTreeMap::new(),
+        node_seconds: None,
+        wait_until: None,
     };
     let lock = session.lock(key, &args.pace, args.output).await?;
     let ending = session.run_rollout(&Owner::from(live), &lock, task, args.output).await;

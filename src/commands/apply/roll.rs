@@ -147,6 +147,10 @@ impl One<'_> {
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
             failed_before: false,
+            note: None,
+            approvals: BTreeMap::new(),
+            node_seconds: None,
+            wait_until: None,
         })
     }
 

@@ -169,6 +169,12 @@ impl Session {
         pace.ends(now, self.elapsed())
     }
 
+    /// The time until which the run itself waits for steps, if the clock of the server is at `now`.
+    pub(super) fn waits_until(&self, pace: &PaceFlags, now: Timestamp) -> Option<Timestamp> {
+        let left = pace.wait?.saturating_sub(self.elapsed());
+        now.checked_add(left).ok()
+    }
+
     fn elapsed(&self) -> Duration {
         self.clock.now().saturating_sub(self.begun)
     }

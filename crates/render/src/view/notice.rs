@@ -120,6 +120,8 @@ fn guard_words(code: GuardCode) -> &'static str {
         GuardCode::ManagedBy => "managed by another controller",
         GuardCode::OtherSource => "was applied from another source",
         GuardCode::PolicyChange => "loosens its policy",
+        GuardCode::EmptyStep => "a step without nodes",
+        GuardCode::SurgeUnderPolicy => "surges under a policy with steps",
     }
 }
 
