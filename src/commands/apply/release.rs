@@ -57,6 +57,10 @@ struct One<'a> {
 }
 
 impl InSequence for One<'_> {
+    fn key(&self) -> &DaemonSetKey {
+        self.key
+    }
+
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         release(self.args, self.key, session).await
     }
