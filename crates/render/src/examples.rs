@@ -79,6 +79,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         cascade: None,
         managed_by: ManagedBy::DaemonSetController,
         policy: None,
+        after: Vec::new(),
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
         pause: None,
         live_template: Some("sha256:1a2b".into()),

@@ -235,6 +235,8 @@ impl AllowFlags {
             | GuardCode::ForceConflicts
             | GuardCode::GitOps
             | GuardCode::PolicyChange
+            | GuardCode::EmptyStep
+            | GuardCode::SurgeUnderPolicy
             | GuardCode::ManagedBy => false,
         }
     }

@@ -158,6 +158,10 @@ impl<'a> ProgressReporter<'a> {
                     replaced: replaced.len(),
                     slowest: timing::slowest(replaced).map(ReplacedNode::from).collect(),
                     evidence: evidence.document(),
+                    waits_for: match outcome {
+                        Outcome::Waiting { waits_for } => waits_for.clone(),
+                        _others => Vec::new(),
+                    },
                     left,
                 };
                 self.json(now, &outcome.to_string(), event);
@@ -288,6 +292,19 @@ fn ways(outcome: &Outcome, key: &DaemonSetKey, undo: SuggestedUndo) -> Vec<Strin
         Outcome::Paused { .. } | Outcome::Interrupted { paused: true } => {
             vec![on.to_owned(), back]
         }
+        Outcome::Waiting { waits_for } => {
+            let approvals = waits_for.iter().filter(|wait| wait.kind.needs_person());
+            let approve = approvals.map(|wait| {
+                let step = &wait.step;
+                format!("to approve: ds-apply approve {key} {step}, then run it again")
+            });
+            let mut ways: Vec<String> = approve.collect();
+            if ways.is_empty() {
+                ways.push("to continue: run it again then, or let a schedule do it".to_owned());
+            }
+            ways.push(back);
+            ways
+        }
         Outcome::Interrupted { paused: false } => vec![on.to_owned()],
         Outcome::Stale { held: true, .. } => {
             vec!["to resume: review the new plan and apply it".to_owned(), back, release]
@@ -305,6 +322,13 @@ pub(super) fn exit(outcome: &Outcome) -> Exit {
     match outcome {
         Outcome::Done => Exit::Done,
         Outcome::Paused { .. } | Outcome::Stale { held: true, .. } => Exit::Paused,
+        Outcome::Waiting { waits_for } => {
+            if waits_for.iter().any(|wait| wait.kind.needs_person()) {
+                Exit::ApprovalNeeded
+            } else {
+                Exit::Waiting
+            }
+        }
         Outcome::Aborted { rolled_back, .. } => match rolled_back {
             None | Some(RolledBack::Fully | RolledBack::Failed(_) | RolledBack::Stopped(_)) => {
                 Exit::Paused

@@ -1,5 +1,6 @@
 //! `ds-apply release`: restores the declared strategy of a paused DaemonSet.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::approve::{DRY_RUN, ask, show};
@@ -57,6 +58,10 @@ struct One<'a> {
 }
 
 impl InSequence for One<'_> {
+    fn key(&self) -> &DaemonSetKey {
+        self.key
+    }
+
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         release(self.args, self.key, session).await
     }

@@ -1,5 +1,6 @@
 //! The session of a run: its cluster, its locks, and interrupts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::sync::mpsc;
 use super::evidence;
 use super::flags::PaceFlags;
 use super::identity;
+use super::predecessors::NotDone;
 use super::progress::{ProgressReporter, SuggestedUndo};
 use crate::connection::{self, Connection};
 use crate::error::{Error, Place, RehearsalError};
@@ -26,7 +28,7 @@ use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot,
 };
 use executor::{Interrupt, Run};
-use planner::rollout::{Ending, Record, Task};
+use planner::rollout::{Ending, Outcome, Record, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
@@ -54,6 +56,10 @@ pub(super) struct Session {
     interrupted: bool,
     /// Whether there was anything to do.
     acted: bool,
+    /// The outcome of the last rollout of each DaemonSet.
+    outcomes: BTreeMap<DaemonSetKey, Outcome>,
+    /// Whether each DaemonSet is done, as far as the run knows.
+    states: BTreeMap<DaemonSetKey, Result<(), NotDone>>,
 }
 
 /// The data of the charts and of the HTML page about a run.
@@ -110,6 +116,8 @@ impl Session {
             interrupts,
             interrupted: false,
             acted: false,
+            outcomes: BTreeMap::new(),
+            states: BTreeMap::new(),
         }
     }
 
@@ -157,6 +165,22 @@ impl Session {
     /// Whether there was anything to do.
     pub(super) fn has_acted(&self) -> bool {
         self.acted
+    }
+
+    /// Notes that the apply of a DaemonSet ended this way.
+    pub(super) fn note_exit(&mut self, key: &DaemonSetKey, exit: Exit) {
+        let state = NotDone::after(exit, self.outcomes.get(key));
+        self.note_state(key, state);
+    }
+
+    /// Notes whether a DaemonSet is done.
+    pub(super) fn note_state(&mut self, key: &DaemonSetKey, state: Result<(), NotDone>) {
+        self.states.insert(key.clone(), state);
+    }
+
+    /// Whether a DaemonSet is done; `None` if the run does not know it.
+    pub(super) fn state(&self, key: &DaemonSetKey) -> Option<Result<(), NotDone>> {
+        self.states.get(key).copied()
     }
 
     /// Whether the run was interrupted, so that no further DaemonSet is applied.
@@ -325,6 +349,7 @@ impl Session {
         let (ending, now) = ending.await;
         clocks.report(&reporter, now);
         self.interrupted |= ending.interrupted;
+        self.outcomes.insert(key.clone(), ending.outcome.clone());
         let evidence = evidence::gather(&ending, key, &last_seen, &self.cluster, self.logs).await;
         reporter.end(&ending, &evidence, now);
         if let Some(recording) = &mut self.recording {

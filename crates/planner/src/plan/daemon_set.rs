@@ -99,6 +99,7 @@ pub(super) fn plan<'a>(
         cascade: None,
         managed_by: desired.managed_by,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
+        after: pace.after.iter().map(ToString::to_string).collect(),
         strategy,
         pause,
         live_template: live.map(|live| template_digest(live.spec.template.raw())),

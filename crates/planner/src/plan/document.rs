@@ -130,6 +130,9 @@ pub struct DaemonSetPlan {
     /// Name of the `RolloutPolicy` that applies to it; none when only its update strategy does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
+    /// `NAMESPACE/NAME` of the DaemonSets that must be done before it begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
     /// Update strategy, resolved to numbers for this cluster; while paused, the declared one.
     pub strategy: Strategy,
     /// The paused or aborted rollout that this plan resumes.

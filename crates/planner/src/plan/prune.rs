@@ -168,6 +168,7 @@ fn removal(
         cascade: Some(cascade),
         managed_by: live.managed_by,
         policy: None,
+        after: Vec::new(),
         strategy: strategy(&daemon_set_view.view()),
         pause,
         live_template: Some(template.clone()),

@@ -393,3 +393,27 @@ fn nodes_that_keep_their_pods_are_shown_if_requested() {
     ");
     assert_eq!(plan_name(&all), "");
 }
+
+#[test]
+fn what_comes_before_is_said_in_every_format() {
+    let mut plan = rollout();
+    for (after, names) in [
+        (vec![], None),
+        (vec!["net/cni"], Some("net/cni")),
+        (vec!["net/cni", "net/proxy"], Some("net/cni, net/proxy")),
+    ] {
+        plan.daemon_sets.iter_mut().for_each(|one| one.after.clear());
+        let changed = plan.daemon_sets.iter_mut().find(|one| one.has_changes()).unwrap();
+        changed.after = after.iter().map(ToString::to_string).collect();
+        let html = plan_html(&plan, &HtmlOptions { nodes: &[], verbose: false }).unwrap();
+        let markdown = plan_markdown(&plan, &MarkdownOptions::default());
+        for (page, before, end) in [
+            (text(&plan), "    After ", ".\n"),
+            (markdown, "after `", "`\n"),
+            (html, "<li>after ", "</li>"),
+        ] {
+            let said = page.split_once(before).and_then(|(_, rest)| rest.split_once(end));
+            assert_eq!(said.map(|(names, _)| names), names, "{page}");
+        }
+    }
+}

@@ -30,6 +30,8 @@ pub(crate) struct DaemonSetView<'a> {
     pub managed_by: Option<&'static str>,
     /// Name of its `RolloutPolicy`.
     pub policy: Option<&'a str>,
+    /// The DaemonSets that must be done before it begins, separated by commas.
+    pub after: Option<String>,
     /// `RollingUpdate, at most 42 of 412 unavailable`.
     pub strategy: String,
     /// Whether pods are replaced only after they are deleted manually.
@@ -105,6 +107,7 @@ impl<'a> DaemonSetView<'a> {
             cascade,
             managed_by,
             policy,
+            after,
             strategy,
             pause,
             live_template: _,
@@ -139,6 +142,7 @@ impl<'a> DaemonSetView<'a> {
             keeps_pods: *cascade == Some(Cascade::Orphan),
             managed_by: managed_words(*managed_by),
             policy: policy.as_deref(),
+            after: (!after.is_empty()).then(|| after.join(", ")),
             strategy: strategy_words(*strategy),
             on_delete: *strategy == Strategy::OnDelete,
             pause: pause.as_ref().map(|pause| pause_words(pause, plan)),
