@@ -1,8 +1,8 @@
 //! Maintenance windows of a policy: when nodes may begin, and when they may not.
 //!
 //! A window opens at the times of a cron expression, in a named time zone, for a duration. What is
-//! open at an instant is in [`calendar`]; the instants at which a window opens, and what a change to
-//! summer time does to them, in [`one_window`]. Pure: the time is an argument, and time zones come
+//! open at an instant is in `calendar`; the instants at which a window opens, and what a change to
+//! summer time does to them, in `one_window`. Pure: the time is an argument, and time zones come
 //! from the program and not from the machine.
 
 mod calendar;

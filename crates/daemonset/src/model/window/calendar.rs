@@ -150,7 +150,8 @@ impl Iterator for Openings<'_> {
                 Some(_) | None => closes,
             };
             if opens < end {
-                return Some(self.opening(opens, end));
+                let closes = (end <= later(opens, HORIZON)).then_some(end);
+                return Some(Opening { opens, closes: closes.filter(|it| *it < Timestamp::MAX) });
             }
         }
     }
@@ -185,14 +186,6 @@ impl Openings<'_> {
         {
             self.exclusions = rest;
         }
-    }
-
-    fn opening(&mut self, opens: Timestamp, end: Timestamp) -> Opening {
-        let closes = (end <= later(opens, HORIZON) && end < Timestamp::MAX).then_some(end);
-        if closes.is_none() {
-            (self.rest, self.periods) = (None, Vec::new());
-        }
-        Opening { opens, closes }
     }
 }
 

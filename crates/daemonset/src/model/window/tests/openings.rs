@@ -58,6 +58,13 @@ fn a_window_opens_on_its_schedule_and_stays_open_for_its_duration() {
             "2027-01-08 09:58 to 2027-01-08 09:59",
             "2027-02-01 09:59 to 2027-02-08 09:59",
         ),
+        (
+            "opened eight dates ago, as a day had 23 hours",
+            ("59 23 21 * *", "168h", "Europe/Berlin"),
+            "2027-03-28 22:30",
+            "2027-03-28 22:30 to 2027-03-28 22:59",
+            "2027-04-21 21:59 to 2027-04-28 21:59",
+        ),
     ]);
 }
 
@@ -260,6 +267,30 @@ fn it_is_open_or_closed_with_the_next_moment_and_the_reason() {
     }
     let always = Calendar::of(&[], &[]);
     assert_eq!(always.at(at("2027-01-01 00:00")), WindowState::Open { closes: None });
+}
+
+#[test]
+fn what_is_farther_away_than_400_days_is_never() {
+    let now = "2027-01-04 00:00";
+    let (in_400_days, later) = ("2028-02-08 00:00", "2028-02-08 00:01");
+    for (from, to, want) in [
+        (now, in_400_days, WindowState::Closed { opens: Some(at(in_400_days)), reason: None }),
+        (now, later, WindowState::Closed { opens: None, reason: None }),
+        (in_400_days, later, WindowState::Open { closes: Some(at(in_400_days)) }),
+        (later, "9999-01-01 00:00", WindowState::Open { closes: None }),
+    ] {
+        let freeze = exclusion(from, to, "freeze");
+        for windows in [vec![], vec![window("0 0 * * *", "24h", "UTC")]] {
+            let calendar = Calendar::of(&windows, std::slice::from_ref(&freeze));
+            let found = match calendar.at(at(now)) {
+                WindowState::Closed { opens, reason: _ } => {
+                    WindowState::Closed { opens, reason: None }
+                }
+                open @ WindowState::Open { .. } => open,
+            };
+            assert_eq!(found, want, "{freeze}");
+        }
+    }
 }
 
 #[test]
