@@ -60,8 +60,8 @@ pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
 pub use observed_cluster::ObservedCluster;
 pub use outcome::{
-    Attempt, ControllerStep, Ending, Interference, NotAborted, Outcome, PauseReason, PodFailure,
-    Replaced, RolledBack,
+    Attempt, ControllerStep, Ending, Interference, NotAborted, Outcome, Overdue, PauseReason,
+    PodFailure, Replaced, RolledBack,
 };
 pub use progress::{Arrival, Progress, Report};
 pub use record::Record;

@@ -394,7 +394,12 @@ mod tests {
         for (outcome, want) in [
             (Outcome::Done, vec!["done", first, last, replaced]),
             (
-                Outcome::Aborted { failed: failed(1), to: "agent-a".into(), rolled_back: None },
+                Outcome::Aborted {
+                    failed: failed(1),
+                    to: "agent-a".into(),
+                    rolled_back: None,
+                    overdue: None,
+                },
                 vec![
                     "aborted: new pods failed on 1 node; agent-a is live",
                     why,
@@ -409,6 +414,7 @@ mod tests {
                     why: PauseReason::Failed {
                         failed: failed(1),
                         not_aborted: Some(NotAborted::NothingBefore),
+                        overdue: None,
                     },
                 },
                 vec![
@@ -443,8 +449,12 @@ mod tests {
 
     #[test]
     fn after_a_failed_undo_another_revision_is_suggested() {
-        let outcome =
-            Outcome::Aborted { failed: failed(1), to: "agent-a".into(), rolled_back: None };
+        let outcome = Outcome::Aborted {
+            failed: failed(1),
+            to: "agent-a".into(),
+            rolled_back: None,
+            overdue: None,
+        };
         assert_eq!(
             ways(&outcome, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Earlier)[1],
             "to roll back further: ds-apply undo log/agent --to-revision N (ds-plan history \
@@ -485,8 +495,12 @@ mod tests {
 
     #[test]
     fn many_nodes_are_counted() {
-        let outcome =
-            Outcome::Aborted { failed: failed(25), to: "agent-a".into(), rolled_back: None };
+        let outcome = Outcome::Aborted {
+            failed: failed(25),
+            to: "agent-a".into(),
+            rolled_back: None,
+            overdue: None,
+        };
         let words = words(outcome);
         assert_eq!(words[NAMED + 1], "  and 5 nodes more");
         assert_eq!(words.iter().filter(|line| line.contains("restarted")).count(), NAMED);
@@ -499,7 +513,15 @@ mod tests {
         for (outcome, code) in [
             (Outcome::Done, 0),
             (held(PauseReason::Timeout), 4),
-            (Outcome::Aborted { failed: failed(1), to: "a".into(), rolled_back: None }, 4),
+            (
+                Outcome::Aborted {
+                    failed: failed(1),
+                    to: "a".into(),
+                    rolled_back: None,
+                    overdue: None,
+                },
+                4,
+            ),
             (stale(true), 4),
             (stale(false), 5),
             (Outcome::Gone { replaced_by: None }, 5),

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::event::{Answer, Event, Failure, Written};
-use super::outcome::{Attempt, ControllerStep, PodFailure, Replaced};
+use super::outcome::{Attempt, ControllerStep, Overdue, PodFailure, Replaced};
 use super::progress::Progress;
 use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
@@ -58,6 +58,8 @@ pub struct State {
     /// What is noted about the steps.
     pub(super) note: Option<StepsNote>,
     pub(super) noting: Noting,
+    /// Set once the rollout has taken too long.
+    pub(super) overdue: Option<Overdue>,
     pub(super) pods: Pods,
     /// The current series of failed requests, since the last success.
     pub(super) failing: Option<Failing>,
@@ -319,6 +321,7 @@ impl State {
             remembering: Remembering::default(),
             note: task.note.clone(),
             noting: Noting::default(),
+            overdue: None,
             pods: Pods::default(),
             failing: None,
             fatal: None,

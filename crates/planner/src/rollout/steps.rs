@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
-use super::outcome::{Attempt, Interference, Outcome};
+use super::outcome::{Attempt, Interference, Outcome, Overdue};
 use super::progress::Report;
 use super::request::Purpose;
 use super::state::{Course, RequestState};
@@ -108,6 +108,19 @@ impl<'w> Step<'_, 'w> {
         self.note(wanted)
     }
 
+    /// Whether the rollout has taken longer than the policy allows, waiting included.
+    pub(super) fn is_overdue(&mut self, policy: &PolicySpec, live: &DaemonSet) -> bool {
+        let Some(allowed) = policy.max_duration else { return false };
+        let template = live.spec.template.raw();
+        let Some(started) = started_at(self.state.note.as_ref(), template) else { return false };
+        let seconds = self.now.duration_since(started).as_secs();
+        if seconds <= i64::from(allowed.0) {
+            return false;
+        }
+        self.state.overdue = Some(Overdue { seconds, allowed: allowed.0 });
+        true
+    }
+
     /// Without steps, only ends what is noted about another template: if that one comes back, its
     /// steps begin anew.
     fn note_other_template(&mut self, live: &DaemonSet) -> Flow<()> {
@@ -182,6 +195,9 @@ impl<'w> Step<'_, 'w> {
             return None;
         }
         let policy = self.policy();
+        if self.is_overdue(&policy, &after) {
+            return None;
+        }
         let last_good = self.last_good(live);
         let nodes: Vec<_> =
             view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect();

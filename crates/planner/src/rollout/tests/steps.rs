@@ -215,6 +215,21 @@ fn the_target_stays_live_if_the_policy_wants_it() {
 }
 
 #[test]
+fn a_rollout_that_takes_too_long_fails() {
+    let canary = policy(json!({
+        "steps": [{"name": "canary", "nodes": 1, "soak": "1h"}], "maxDuration": "30m",
+    }));
+    let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
+    sim.pass(1_900);
+    let late = run(sim, "v2", &canary);
+    let Outcome::Aborted { overdue: Some(overdue), failed, .. } = late.outcome() else {
+        panic!("{}", late.outcome())
+    };
+    assert_eq!((overdue.allowed, failed.len()), (1_800, 0));
+    assert_eq!((late.deletes.len(), late.sim.live_image()), (0, "v1".to_owned()));
+}
+
+#[test]
 fn without_a_policy_nothing_is_noted() {
     let run = run(Sim::of(3, &json!(1)), "v2", &plain_pace());
     assert_eq!((run.outcome(), run.sim.note.as_ref()), (&Outcome::Done, None));
