@@ -21,6 +21,7 @@ mod removal;
 mod roll;
 mod saved;
 mod session;
+mod step_approval;
 mod undo;
 mod unlock;
 
