@@ -98,7 +98,8 @@ impl<'p> Site<'p> {
     /// The ConfigMap of approvals.
     fn approvals(&self) -> Option<Value> {
         let get = ["get", "configmap", "ds-plan-agent-approvals", "--ignore-not-found"];
-        let found = self.fleet.kubectl(&[&get[..], &["--output=json"]].concat());
+        let all = ["--output=json", "--show-managed-fields"];
+        let found = self.fleet.kubectl(&[&get[..], &all].concat());
         (!found.is_empty()).then(|| serde_json::from_str(&found).unwrap())
     }
 
@@ -111,9 +112,9 @@ impl<'p> Site<'p> {
 fn bind(plane: &ControlPlane, namespace: &str) {
     let deploy = format!("{}/deploy", env!("CARGO_MANIFEST_DIR"));
     plane.kubectl(&["apply", "-f", &format!("{deploy}/ds-apply.yaml")]);
-    let roles = std::fs::read_to_string(format!("{deploy}/approver.yaml")).unwrap();
-    let roles = roles.replace("namespace: logging", &format!("namespace: {namespace}"));
-    plane.kubectl_stdin(&["apply", "--filename=-"], &roles);
+    for role in approvers(namespace) {
+        plane.kubectl_stdin(&["apply", "--filename=-"], &role.to_string());
+    }
     let bind = |kind: &str, name: &str, role: &str, user: &str| {
         let (role, user) = (format!("--{role}"), format!("--user={user}"));
         plane.kubectl(&["--namespace", namespace, "create", kind, name, &role, &user]);
@@ -121,6 +122,16 @@ fn bind(plane: &ControlPlane, namespace: &str) {
     bind("clusterrolebinding", RUN, "clusterrole=ds-apply", RUN);
     bind("clusterrolebinding", APPROVER, "clusterrole=ds-plan-approver", APPROVER);
     bind("rolebinding", APPROVER, "role=ds-plan-approver", APPROVER);
+}
+
+/// The shipped roles for approvers, in this namespace.
+fn approvers(namespace: &str) -> [Value; 2] {
+    let path = format!("{}/deploy/approver.yaml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let text = text.replace("namespace: logging", &format!("namespace: {namespace}"));
+    let roles: Vec<Value> =
+        text.split("---\n").map(|role| serde_yaml::from_str(role).unwrap()).collect();
+    roles.try_into().unwrap()
 }
 
 /// Resource and verb of the user's requests that were denied.
@@ -204,11 +215,63 @@ fn only_approvers_approve_a_step_and_only_once() {
     assert_eq!(denied(&plane, APPROVER), optional.into(), "nothing else is missing");
 }
 
+/// One user for each verb of the approvers' roles, who has all but this one.
+fn without(number: usize) -> String {
+    format!("without-{number}")
+}
+
+#[test]
+fn approvers_need_every_verb_of_their_roles() {
+    const VERBS: usize = 8;
+    let builder = (0..VERBS)
+        .fold(ControlPlane::builder(), |builder, number| builder.user(&without(number), &[]));
+    let plane = builder.start();
+    plane.create_nodes(three_zones(NODES));
+    let site = Site::new(&plane, "needed");
+    site.note(&[("canary", step_digest(&canary()))]);
+    let all = approvers("needed");
+    let mut missing = Vec::new();
+    for (at, role) in all.iter().enumerate() {
+        for (rule, of) in role["rules"].as_array().unwrap().iter().enumerate() {
+            for resource in 0..of["resources"].as_array().unwrap().len() {
+                let verbs = of["verbs"].as_array().unwrap().len();
+                missing.extend((0..verbs).map(|verb| (at, rule, resource, verb)));
+            }
+        }
+    }
+    assert_eq!(missing.len(), VERBS);
+    for (number, (at, rule, resource, verb)) in missing.into_iter().enumerate() {
+        let (user, mut roles) = (without(number), all.clone());
+        let name = roles[at]["rules"][rule]["resources"][resource].as_str().unwrap().to_owned();
+        let word = roles[at]["rules"][rule]["verbs"][verb].as_str().unwrap().to_owned();
+        // The rule without the verb, and a rule for its other resources.
+        let mut rest = roles[at]["rules"][rule].clone();
+        rest["resources"].as_array_mut().unwrap().remove(resource);
+        let of = &mut roles[at]["rules"][rule];
+        of["resources"] = json!([name]);
+        of["verbs"].as_array_mut().unwrap().remove(verb);
+        let rules = roles[at]["rules"].as_array_mut().unwrap();
+        rules.push(rest);
+        rules.retain(|rule| rule["verbs"] != json!([]) && rule["resources"] != json!([]));
+        for (role, binding) in roles.iter_mut().zip(["clusterrolebinding", "rolebinding"]) {
+            role["metadata"]["name"] = json!(user);
+            plane.kubectl_stdin(&["apply", "--filename=-"], &role.to_string());
+            let kind = role["kind"].as_str().unwrap().to_lowercase();
+            let (role, who) = (format!("--{kind}={user}"), format!("--user={user}"));
+            plane.kubectl(&["-n=needed", "create", binding, &user, &role, &who]);
+        }
+        let run = site.approve(&user, "half", &["--yes"]);
+        ends(&run, 1, &["not permitted", &format!("{word} {name}")]);
+        assert_eq!(site.approvals(), None, "without {word} {name}");
+    }
+}
+
 /// Checks the fields of the ConfigMap with the only approval.
 fn is_written(site: &Site<'_>, written: &Value, before: jiff::Timestamp) {
     assert_eq!(written["metadata"]["labels"], json!({"app.kubernetes.io/managed-by": "ds-apply"}));
-    let managers = written["metadata"]["managedFields"].as_array().unwrap_or(&Vec::new()).len();
-    assert_eq!(managers, 0, "kubectl leaves them out");
+    let managers = written["metadata"]["managedFields"].as_array().unwrap();
+    let managers: Vec<&Value> = managers.iter().map(|it| &it["manager"]).collect();
+    assert_eq!(managers, ["ds-plan-approve-half"]);
     let data = written["data"].as_object().unwrap();
     assert_eq!(data.keys().collect::<Vec<_>>(), ["half"]);
     let approval: Value = serde_json::from_str(data["half"].as_str().unwrap()).unwrap();
@@ -253,7 +316,10 @@ fn what_cannot_be_approved_is_said_and_approvals_become_void() {
     ends(&approve(&agent, &v2), 0, &["step half of void/agent is approved: by "]);
     for (value, warning) in [
         ("{", "ConfigMap void/ds-plan-agent-approvals cannot be read (key half: it is not JSON"),
-        ("{\"uid\": 3}", "(key half: field at is missing, or not a text); it counts as no approval"),
+        (
+            "{\"uid\": 3}",
+            "(key half: field at is missing, or not a text); it counts as no approval",
+        ),
     ] {
         let patch = format!("--patch={}", json!({"data": {"half": value}}));
         site.fleet.kubectl(&["patch", "configmap", "ds-plan-agent-approvals", &patch]);

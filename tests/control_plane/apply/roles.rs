@@ -13,7 +13,7 @@ use crate::harness::shown_yaml;
 const NODES: usize = 3;
 
 /// Users that have the role without one verb each; more than the role has verbs.
-const USERS: usize = 24;
+const USERS: usize = 26;
 
 /// Optional permissions: checked first, and not used if they are missing.
 const OPTIONAL: [(&str, &str); 4] =

@@ -121,9 +121,7 @@ async fn an_approval_is_applied_by_the_manager_of_its_step() {
 }
 
 #[tokio::test]
-async fn who_may_not_patch_is_told_which_permission_is_missing() {
-    let status = json!({"reason": "Forbidden", "message": "User \"x\" cannot patch"});
-    let (cluster, _) = server(move |_| Some(Reply::Refusal(403, status.clone())));
+async fn who_may_not_write_is_told_which_permission_is_missing() {
     let approval = Approval {
         uid: "u".into(),
         template: String::new(),
@@ -132,7 +130,13 @@ async fn who_may_not_patch_is_told_which_permission_is_missing() {
         at: now(),
     };
     let key = DaemonSetKey::new("a", "agent");
-    let error = cluster.approve_step(&key, "rest", &approval).await.unwrap_err();
-    assert!(matches!(error, WriteError::Forbidden { .. }), "{error:?}");
-    assert_eq!(error.to_string(), "not permitted: patch configmaps in namespace a");
+    // A patch of an object that does not exist needs both.
+    for verb in ["patch", "create"] {
+        let message = format!("User \"x\" cannot {verb} resource \"configmaps\"");
+        let status = json!({"reason": "Forbidden", "message": message});
+        let (cluster, _) = server(move |_| Some(Reply::Refusal(403, status.clone())));
+        let error = cluster.approve_step(&key, "rest", &approval).await.unwrap_err();
+        assert!(matches!(error, WriteError::Forbidden { .. }), "{error:?}");
+        assert_eq!(error.to_string(), format!("not permitted: {verb} configmaps in namespace a"));
+    }
 }
