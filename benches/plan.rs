@@ -134,6 +134,7 @@ fn snapshot(nodes: usize) -> Snapshot {
         services: Vec::new(),
         leases: Vec::new(),
         priority_classes: std::collections::BTreeMap::new(),
+        approvals: std::collections::BTreeMap::new(),
         records_beside: std::collections::BTreeSet::new(),
         coverage: Coverage {
             scope: None,

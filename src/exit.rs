@@ -13,6 +13,10 @@ pub enum Exit {
     Changes,
     /// `drift`: the cluster differs from the source.
     Drift,
+    /// A rollout waits for time, or for another DaemonSet; running again later continues it.
+    Waiting,
+    /// A rollout waits until a person approves it.
+    ApprovalNeeded,
     /// A rollout is paused or aborted; running again resumes it.
     Paused,
     /// The cluster has changed since the plan was made.
@@ -33,10 +37,12 @@ pub enum Exit {
 
 impl Exit {
     /// Every outcome, ordered from the least to the most severe.
-    pub const BY_SEVERITY: [Self; 11] = [
+    pub const BY_SEVERITY: [Self; 13] = [
         Self::Done,
         Self::Changes,
         Self::Drift,
+        Self::Waiting,
+        Self::ApprovalNeeded,
         Self::Paused,
         Self::Locked,
         Self::Stale,
@@ -68,6 +74,8 @@ impl Exit {
             Self::Stale => 5,
             Self::Refused => 6,
             Self::Locked => 7,
+            Self::Waiting => 8,
+            Self::ApprovalNeeded => 9,
             Self::Usage => 64,
             Self::Interrupted => 130,
             Self::Terminated => 143,
@@ -90,7 +98,7 @@ mod tests {
     #[test]
     fn the_most_severe_wins() {
         let codes: Vec<u8> = Exit::BY_SEVERITY.iter().map(|exit| exit.code()).collect();
-        assert_eq!(codes, [0, 2, 3, 4, 7, 5, 6, 1, 64, 143, 130]);
+        assert_eq!(codes, [0, 2, 3, 8, 9, 4, 7, 5, 6, 1, 64, 143, 130]);
         for (mild, grave) in Exit::BY_SEVERITY.iter().zip(&Exit::BY_SEVERITY[1..]) {
             assert_eq!(mild.or_more_severe(*grave), *grave);
             assert_eq!(grave.or_more_severe(*mild), *grave);

@@ -309,6 +309,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
                 "remove one of the two, or read fewer files with `--path` or `-f`"
             }
             manifest::Error::TwoPolicies { .. } => "make one of the two select fewer DaemonSets",
+            manifest::Error::AfterItself { .. } => "remove one of them from `after`",
             manifest::Error::NoDaemonSet { .. } => source_hints::WHERE_MANIFESTS_ARE,
             manifest::Error::Encoding { .. }
             | manifest::Error::Limit { .. }

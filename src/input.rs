@@ -19,7 +19,7 @@ use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, Labels, NamespaceName,
     Place as ManifestPlace, Snapshot,
 };
-use manifest::{self, FieldValidation, NotObjects, Policies};
+use manifest::{self, FieldValidation, NotObjects, Policies, Precedence};
 use planner::plan::{SourceInfo, Warning};
 use source::{FilesVersion, Instead};
 
@@ -28,6 +28,8 @@ use source::{FilesVersion, Instead};
 pub(super) struct Desired {
     /// The DaemonSets that are selected; at least one.
     pub(super) daemon_sets: Vec<DesiredDaemonSet>,
+    /// All other DaemonSets, if any policy has `after`.
+    pub(super) others: Vec<DesiredDaemonSet>,
     /// Namespaces that the source creates too, and where.
     pub(super) namespaces: BTreeMap<NamespaceName, ManifestPlace>,
     /// The DaemonSets at the merge base with `--base`.
@@ -44,12 +46,16 @@ pub(super) struct Desired {
 
 impl Desired {
     /// Assigns each DaemonSet its policy, by its labels in the source, at the base and live.
+    /// Returns which ones come before others.
     ///
     /// # Errors
-    /// Two policies select one DaemonSet.
-    pub(super) fn assign_policies(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+    /// Two policies select one DaemonSet, or one comes after itself.
+    pub(super) fn assign_policies(&mut self, snapshot: &Snapshot) -> Result<Precedence, Error> {
         let base = self.base.as_deref().unwrap_or_default();
-        self.assignment.apply(&mut self.daemon_sets, base, Some(snapshot))
+        self.assignment.apply(&mut self.daemon_sets, base, Some(snapshot))?;
+        self.assignment.apply(&mut self.others, base, Some(snapshot))?;
+        let all = self.daemon_sets.iter().chain(&self.others);
+        self.assignment.precedence(all, base, Some(snapshot))
     }
 }
 
@@ -105,11 +111,14 @@ pub(super) fn desired(
     let own = base.as_ref().map(|_| manifest::read_policies(&files)).transpose()?;
     let (of_base, base) = base.map(|base| (base.policies, base.daemon_sets)).unzip();
     let assignment = PolicyAssignment::new(desired.policies, own.zip(of_base), flags.managed_by);
-    let mut daemon_sets = selection.narrow_to_some(desired.daemon_sets)?;
+    let of_base = base.as_deref().unwrap_or_default();
+    let ordered = !assignment.precedence(&desired.daemon_sets, of_base, None)?.is_empty();
+    let (mut daemon_sets, others) = selection.parted(desired.daemon_sets, ordered)?;
     // Reading the cluster depends on the controller of each. Live labels are considered later.
-    assignment.apply(&mut daemon_sets, base.as_deref().unwrap_or_default(), None)?;
+    assignment.apply(&mut daemon_sets, of_base, None)?;
     Ok(Desired {
         daemon_sets,
+        others,
         namespaces: desired.namespaces,
         base,
         assignment,
@@ -245,6 +254,17 @@ impl Selection<'_> {
         }
         all.retain(|one| self.covers(one));
         Ok(all)
+    }
+
+    /// The selected DaemonSets, of which there is at least one, and all others if they matter.
+    fn parted(
+        &self,
+        all: Vec<DesiredDaemonSet>,
+        others_matter: bool,
+    ) -> Result<(Vec<DesiredDaemonSet>, Vec<DesiredDaemonSet>), Error> {
+        let others = all.iter().filter(|one| others_matter && !self.covers(*one)).cloned();
+        let others = others.collect();
+        Ok((self.narrow_to_some(all)?, others))
     }
 
     /// As [`narrow`](Self::narrow); an empty selection is an error too. It is mostly a typing

@@ -14,6 +14,7 @@ mod identity;
 mod in_sequence;
 mod permitted;
 mod planning;
+mod predecessors;
 mod progress;
 mod rehearse;
 mod release;

@@ -68,6 +68,7 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
         version: _,
         warnings,
         assignment: _,
+        others: _,
     } = desired;
     Ok(plan::diff(plan::DiffInput {
         snapshot: &snapshot,

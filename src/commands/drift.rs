@@ -105,6 +105,7 @@ async fn read_and_decide(
         version: _,
         warnings,
         assignment: _,
+        others: _,
     } = desired;
     let drift = plan::drift(plan::DriftInput {
         snapshot: &snapshot,

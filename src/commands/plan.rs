@@ -136,8 +136,16 @@ async fn read_and_decide(
     let Compared { snapshot, desired, connection: _ } =
         comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
     let declared = desired.daemon_sets.iter().map(|one| one.key.clone()).collect();
-    let Desired { daemon_sets, namespaces, base, source, version: _, warnings, assignment: _ } =
-        desired;
+    let Desired {
+        daemon_sets,
+        others: _,
+        namespaces,
+        base,
+        source,
+        version: _,
+        warnings,
+        assignment: _,
+    } = desired;
     let is_markdown = args.output == Format::Markdown;
     let markdown = args.comment.options(is_markdown, global.is_verbose(), &snapshot.nodes)?;
     let pruned = source.prune_namespaces.clone();

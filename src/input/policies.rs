@@ -5,12 +5,16 @@
 //! by the labels that a DaemonSet has there and in the cluster, too. Not here: parsing
 //! (`manifest`).
 
+use std::collections::BTreeMap;
+
 use super::read::{or_nothing, read_instead, read_source};
 use crate::error::Error;
 use crate::flags::{ManagedByFlag, SourceFlags};
 use crate::shell::Shell;
-use daemonset::model::{DesiredDaemonSet, Labels, LoosenedPolicy, ManifestFile, Snapshot};
-use manifest::{self, Policies};
+use daemonset::model::{
+    DaemonSetKey, DesiredDaemonSet, Labels, LoosenedPolicy, ManifestFile, Snapshot,
+};
+use manifest::{self, Policies, Precedence};
 use source::{self, FileName, GitRequest, Instead, Request};
 
 /// Reads the files that `--policy` names from disk.
@@ -99,10 +103,10 @@ impl PolicyAssignment {
         base: &[DesiredDaemonSet],
         snapshot: Option<&Snapshot>,
     ) -> Result<(), Error> {
-        let live = snapshot.map(|snapshot| &snapshot.daemon_sets[..]).unwrap_or_default();
+        let live = live_labels(snapshot);
         for one in daemon_sets {
             let at_base = base.iter().find(|it| it.key == one.key).map(|it| &it.labels);
-            let live = live.iter().find(|it| it.key == one.key).map(|it| &it.labels);
+            let live = live.get(&one.key).copied();
             let labels: Vec<&Labels> =
                 [Some(&one.labels), at_base, live].into_iter().flatten().collect();
             let policy = self.policies.of(&one.key, &labels)?;
@@ -123,4 +127,31 @@ impl PolicyAssignment {
         }
         Ok(())
     }
+
+    /// Which of all DaemonSets of the source come before others, by the same labels.
+    ///
+    /// # Errors
+    /// A DaemonSet comes after itself, or two policies select one that the source does not have.
+    pub(crate) fn precedence<'a>(
+        &self,
+        all: impl IntoIterator<Item = &'a DesiredDaemonSet>,
+        base: &'a [DesiredDaemonSet],
+        snapshot: Option<&'a Snapshot>,
+    ) -> Result<Precedence, Error> {
+        let by_key = |all: &mut dyn Iterator<Item = &'a DesiredDaemonSet>| {
+            all.map(|one| (&one.key, &one.labels)).collect::<BTreeMap<_, _>>()
+        };
+        let (own, base) = (by_key(&mut all.into_iter()), by_key(&mut base.iter()));
+        let live = live_labels(snapshot);
+        let labels = |key: &DaemonSetKey| -> Vec<&'a Labels> {
+            [&own, &base, &live].into_iter().filter_map(|all| all.get(key).copied()).collect()
+        };
+        Ok(self.policies.precedence(own.keys().copied(), labels)?)
+    }
+}
+
+/// The labels of the live DaemonSets.
+fn live_labels(snapshot: Option<&Snapshot>) -> BTreeMap<&DaemonSetKey, &Labels> {
+    let live = snapshot.map(|snapshot| &snapshot.daemon_sets[..]).unwrap_or_default();
+    live.iter().map(|one| (&one.key, &one.labels)).collect()
 }

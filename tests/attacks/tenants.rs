@@ -110,20 +110,32 @@ fn forged_failed_templates_block_only_one_daemon_set() {
 }
 
 #[test]
-fn a_refusal_stops_later_daemon_sets_of_the_policy_order() {
+fn a_refusal_stops_only_daemon_sets_that_come_after_it() {
     let sandbox = sandbox();
     version(&sandbox, "2");
     // Another selector, which cannot be changed by an update.
     let web = fs::read_to_string(sandbox.path("deploy/web.yaml")).unwrap();
     sandbox.write("deploy/web.yaml", web.replace("app: web", "app: shop"));
     let policy = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: last}\n\
-                  spec: {selects: {names: [logging/agent]}, order: 5}\n";
+                  spec: {selects: {names: [logging/agent]}, after: [a-shop/web]}\n";
     sandbox.write("deploy/policy.yaml", policy);
-    for (flags, image) in [("", "logging/agent 1"), ("--keep-going", "logging/agent 2")] {
+    for flags in ["", "--keep-going"] {
         let run = apply(&sandbox, flags);
         assert_eq!(run.code, Some(6), "{run}");
-        assert_eq!(images(&sandbox), ["a-shop/web 1", image], "{run}");
+        assert_eq!(images(&sandbox), ["a-shop/web 1", "logging/agent 1"], "{run}");
+        let words = "logging/agent does not begin: it comes after a-shop/web, which is blocked";
+        assert!(run.stderr.contains(words), "{run}");
     }
+    sandbox.write("deploy/policy.yaml", policy.replace("a-shop/web", "logging/none"));
+    let run = apply(&sandbox, "");
+    assert_eq!(run.code, Some(6), "{run}");
+    assert_eq!(images(&sandbox), ["a-shop/web 1", "logging/agent 1"], "{run}");
+    let words = "logging/none, which is waited for: it exists neither in the source nor in the";
+    assert!(run.stderr.contains(words), "{run}");
+    fs::remove_file(sandbox.path("deploy/policy.yaml")).unwrap();
+    let run = apply(&sandbox, "");
+    assert_eq!(run.code, Some(6), "{run}");
+    assert_eq!(images(&sandbox), ["a-shop/web 1", "logging/agent 2"], "{run}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 // Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
+mod after;
 mod bad_input;
 mod command_line;
 mod declared;

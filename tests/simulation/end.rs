@@ -26,6 +26,8 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
         Exit::Interrupted if is_interrupted && user == FIRST => None,
         Exit::Changes
         | Exit::Drift
+        | Exit::Waiting
+        | Exit::ApprovalNeeded
         | Exit::Failed
         | Exit::Usage
         | Exit::Interrupted

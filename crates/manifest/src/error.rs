@@ -152,6 +152,14 @@ pub enum Error {
         /// Position of the second one.
         second: Place,
     },
+    /// A DaemonSet that comes after itself.
+    #[error("{}", after_itself(circle, places))]
+    AfterItself {
+        /// The DaemonSets: each comes after the next one, and the last one after the first one.
+        circle: Vec<DaemonSetKey>,
+        /// Position of the item of `spec.after` of each.
+        places: Vec<Place>,
+    },
     /// A value of the wrong type or format (upstream: a decoding error, HTTP 400).
     #[error("{place}: {path}: {problem}")]
     Type {
@@ -230,9 +238,21 @@ impl Error {
             | Self::Policy { place, .. }
             | Self::TwoPolicies { second: place, .. }
             | Self::Duplicate { second: place, .. } => Some(place),
+            Self::AfterItself { circle: _, places } => places.first(),
             Self::NoDaemonSet { .. } => None,
         }
     }
+}
+
+/// `f.yaml:9:10: RolloutPolicy: spec.after: a DaemonSet comes after itself: a/b -> a/c -> a/b; …`.
+fn after_itself(circle: &[DaemonSetKey], places: &[Place]) -> String {
+    let names = circle.iter().chain(circle.first()).map(ToString::to_string);
+    let names = names.collect::<Vec<_>>().join(" -> ");
+    let mut places = places.iter().map(ToString::to_string);
+    let first = places.next().map(|place| format!("{place}: ")).unwrap_or_default();
+    let others = places.collect::<Vec<_>>().join(", ");
+    let others = if others.is_empty() { others } else { format!(" (also at {others})") };
+    format!("{first}RolloutPolicy: spec.after: a DaemonSet comes after itself: {names}{others}")
 }
 
 /// `path: `, or an empty string for the whole document.

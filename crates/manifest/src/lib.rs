@@ -47,7 +47,7 @@ pub use error::{
 pub use field_error::{ErrorKind, FieldError, RefusedBy};
 pub use mentions::{has_namespace, is_read};
 pub use options::{FieldValidation, NotObjects, Options};
-pub use policy::Policies;
+pub use policy::{Policies, Precedence};
 pub use single::{NotOneDocument, single_document};
 pub use validate::{selector_changes, unchecked_volumes, validate, validate_update, warnings};
 pub use warning::{FieldHint, FieldWarning, UnknownField, Warning};
@@ -105,6 +105,13 @@ pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors
     if errors.is_empty() && by_key.is_empty() {
         errors.push(Error::NoDaemonSet { seen });
         return Err(Errors(errors));
+    }
+    if errors.is_empty() {
+        let labels = |key: &DaemonSetKey| by_key.get(key).map(|one| &one.labels);
+        let labels = |key: &DaemonSetKey| labels(key).into_iter().collect();
+        errors.extend(
+            policies.precedence(by_key.keys(), labels).err().into_iter().flat_map(|it| it.0),
+        );
     }
     errors.sort_by(|a, b| a.place().cmp(&b.place()));
     warnings.sort_by(|a, b| a.place().cmp(b.place()));

@@ -1,16 +1,23 @@
 //! Reads `RolloutPolicy` documents strictly, and assigns them to DaemonSets.
 
+mod precedence;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::{Error, Errors};
 use super::objects::Found;
 use daemonset::model::{DaemonSetKey, DesiredDaemonSet, Labels, Place, RolloutPolicy};
 
+pub use precedence::Precedence;
+
 /// A policy, and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     policy: Arc<RolloutPolicy>,
     place: Place,
+    /// Position of each item of `spec.after`.
+    after: Vec<Place>,
 }
 
 /// Reads one policy. Unknown fields are always errors, whatever `--validate` is: a misspelled limit
@@ -34,7 +41,8 @@ pub(super) fn read(found: &Found) -> Result<Read, Error> {
         let message = "set `names` or `labels`".to_owned();
         return Err(Error::Policy { place: place(&path), path, message });
     }
-    Ok(Read { policy: Arc::new(policy), place: place("") })
+    let after = (0..policy.spec.after.len()).map(|at| place(&format!("spec.after[{at}]")));
+    Ok(Read { after: after.collect(), policy: Arc::new(policy), place: place("") })
 }
 
 /// The policies of some files.
@@ -69,17 +77,64 @@ impl Policies {
         key: &DaemonSetKey,
         labels: &[&Labels],
     ) -> Result<Option<Arc<RolloutPolicy>>, Errors> {
-        let selects = |read: &&Read| labels.iter().any(|labels| read.policy.selects(key, labels));
+        Ok(self.read_of(key, labels)?.map(|read| Arc::clone(&read.policy)))
+    }
+
+    fn read_of(&self, key: &DaemonSetKey, labels: &[&Labels]) -> Result<Option<&Read>, Errors> {
+        let selects = |read: &&Read| {
+            // Without labels, the policy selects by name.
+            labels.iter().any(|labels| read.policy.selects(key, labels))
+                || read.policy.spec.selects.names.contains(key)
+        };
         let mut selecting = self.0.iter().filter(selects);
         let Some(first) = selecting.next() else { return Ok(None) };
         match selecting.next() {
-            None => Ok(Some(Arc::clone(&first.policy))),
+            None => Ok(Some(first)),
             Some(second) => Err(Errors(vec![Error::TwoPolicies {
                 key: key.clone(),
                 first: first.place.clone(),
                 second: second.place.clone(),
             }])),
         }
+    }
+
+    /// Which DaemonSets come before others: these ones, those that come before them, and so on.
+    /// `labels` are all sets of labels by which a policy may select a DaemonSet, as in
+    /// [`of`](Self::of).
+    ///
+    /// # Errors
+    /// A DaemonSet comes, directly or not, after itself, or two policies select it.
+    pub fn precedence<'a>(
+        &self,
+        keys: impl IntoIterator<Item = &'a DaemonSetKey>,
+        labels: impl Fn(&DaemonSetKey) -> Vec<&'a Labels>,
+    ) -> Result<Precedence, Errors> {
+        if self.0.iter().all(|read| read.after.is_empty()) {
+            return Ok(Precedence::default());
+        }
+        let mut open: Vec<DaemonSetKey> = keys.into_iter().cloned().collect();
+        let (mut after, mut places) = (BTreeMap::new(), BTreeMap::new());
+        while let Some(key) = open.pop() {
+            if after.contains_key(&key) {
+                continue;
+            }
+            let read = self.read_of(&key, &labels(&key))?;
+            let before = read.map(|read| read.policy.spec.after.clone()).unwrap_or_default();
+            open.extend(before.iter().cloned());
+            if let Some(read) = read {
+                places.insert(key.clone(), &read.after);
+            }
+            after.insert(key, before);
+        }
+        let place = |key: &DaemonSetKey, next: &DaemonSetKey| {
+            let at = after.get(key)?.iter().position(|one| one == next)?;
+            places.get(key)?.get(at).cloned()
+        };
+        Precedence::of(after.clone()).map_err(|circle| {
+            let next = circle.iter().cycle().skip(1);
+            let places = circle.iter().zip(next).filter_map(|(key, next)| place(key, next));
+            Errors(vec![Error::AfterItself { places: places.collect(), circle }])
+        })
     }
 }
 
@@ -151,11 +206,12 @@ spec:
         assert_eq!((policy.spec.max_unavailable, policy.spec.max_restarts), (None, 3));
         let full = format!(
             "{bare}  managedBy: daemonset-controller\n  onFailure: rollback\n  maxUnavailable: 10%\n  \
-             order: -1\n  progressDeadline: 1h30m\n  skipUnreadyNodes: {{max: 7}}\n  maxRestarts: 0\n"
+             after: [net/cni]\n  progressDeadline: 1h30m\n  skipUnreadyNodes: {{max: 7}}\n  maxRestarts: 0\n"
         );
         let policy = read(&[&full]).unwrap().daemon_sets[0].policy.clone().unwrap();
         let spec = &policy.spec;
-        assert_eq!((spec.on_failure, spec.order), (OnFailure::Rollback, -1));
+        assert_eq!(spec.on_failure, OnFailure::Rollback);
+        assert_eq!(spec.after, ["net/cni".parse().unwrap()]);
         assert_eq!(spec.max_unavailable, Some(IntOrPercent::Percent(10)));
         assert_eq!((spec.progress_deadline, spec.max_restarts), (Deadline(5400), 0));
         assert_eq!(spec.skip_unready_nodes.max, IntOrPercent::Int(7));
@@ -214,5 +270,44 @@ spec:
             error,
             "f.yaml:15:1: a second RolloutPolicy for DaemonSet logging/agent; the first is at f.yaml:10:1"
         );
+    }
+
+    #[test]
+    fn daemon_sets_that_come_after_themselves_are_an_error_with_the_circle() {
+        let of = |name: &str, after: &str| {
+            format!(
+                "metadata: {{name: p}}\nspec:\n  selects: {{names: [{name}]}}\n  after: [{after}]"
+            )
+        };
+        let agent = "logging/agent";
+        for (policies, want) in [
+            (vec![of(agent, "net/cni")], None),
+            (vec![of(agent, "net/cni"), of("net/cni", "net/other")], None),
+            (
+                vec![of(agent, "net/cni, logging/agent")],
+                Some(
+                    "f.yaml:15:20: RolloutPolicy: spec.after: a DaemonSet comes after itself: \
+                     logging/agent -> logging/agent",
+                ),
+            ),
+            (
+                vec![of(agent, "net/cni"), of("net/cni", "net/x"), of("net/x", agent)],
+                Some(
+                    "f.yaml:15:11: RolloutPolicy: spec.after: a DaemonSet comes after itself: \
+                     logging/agent -> net/cni -> net/x -> logging/agent \
+                     (also at f.yaml:22:11, f.yaml:29:11)",
+                ),
+            ),
+            // A circle that no DaemonSet of the source is part of, nor comes after.
+            (vec![of("net/x", "net/x")], None),
+        ] {
+            let policies: Vec<&str> = policies.iter().map(String::as_str).collect();
+            let error = read(&policies).err().map(|errors| errors.to_string());
+            assert_eq!(error.as_deref(), want, "{policies:#?}");
+        }
+        let by_label = "metadata: {name: p}\nspec:\n  selects: {labels: {tier: node}}\n  \
+                        after: [logging/agent]";
+        let error = read(&[by_label]).unwrap_err().to_string();
+        assert!(error.contains("logging/agent -> logging/agent"), "{error}");
     }
 }

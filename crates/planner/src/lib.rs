@@ -13,4 +13,5 @@ pub mod plan;
 pub mod roll;
 pub mod rollback;
 pub mod rollout;
+pub mod steps;
 pub mod words;

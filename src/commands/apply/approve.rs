@@ -7,9 +7,10 @@ use std::io::{self, BufRead as _};
 use super::daemon_set_apply::DaemonSetApply;
 use super::event_stream::EventStream;
 use super::flags::CommonFlags;
-use super::in_sequence::{self, InSequence};
+use super::in_sequence;
 use super::permitted;
 use super::planning::refusals;
+use super::predecessors::Predecessors;
 use super::session::Session;
 use crate::error::{Error, report};
 use crate::exit::Exit;
@@ -35,6 +36,8 @@ pub(super) struct Asking<'a> {
     pub version: Option<&'a FilesVersion>,
     /// The parts of the approved plan that must not change.
     pub binding: Binding,
+    /// The DaemonSets that come before others.
+    pub predecessors: &'a Predecessors,
 }
 
 impl Asking<'_> {
@@ -91,12 +94,14 @@ impl Asking<'_> {
         refused: &BTreeSet<DaemonSetKey>,
         session: &mut Session,
     ) -> Result<Exit, Error> {
-        let Self { args, approved, version, binding } = *self;
-        let turn = |&desired| DaemonSetApply { args, approved, version, binding, desired };
-        let (not, each): (Vec<DaemonSetApply<'_>>, Vec<DaemonSetApply<'_>>) =
-            desired.iter().map(turn).partition(|turn| refused.contains(&turn.desired.key));
-        let first = not.iter().map(InSequence::order).min();
-        let exit = in_sequence::take_but(each, first, args.keep_going, session).await?;
+        let Self { args, approved, version, binding, predecessors } = *self;
+        for key in refused {
+            session.note_exit(key, Exit::Refused);
+        }
+        let open = desired.iter().filter(|one| !refused.contains(&one.key));
+        let turn =
+            |&desired| DaemonSetApply { args, approved, version, binding, predecessors, desired };
+        let exit = in_sequence::take(open.map(turn).collect(), args.keep_going, session).await?;
         Ok(if refused.is_empty() { exit } else { exit.or_more_severe(Exit::Refused) })
     }
 }

@@ -7,6 +7,7 @@ use super::flags::{CommonFlags, DeletionFlags};
 use super::in_sequence;
 use super::permitted;
 use super::planning::{ApprovalRequest, planned};
+use super::predecessors::Predecessors;
 use super::removal::{self, Removal};
 use super::saved::{SavedFlags, SavedPlan};
 use super::session::Session;
@@ -99,12 +100,13 @@ pub(super) async fn run(
     let prepared = session
         .unless_interrupted(async |shell, cluster| prepare(args, global, shell, cluster).await)
         .await?;
-    let Prepared { desired, now, saved, version, prune } = prepared;
+    let Prepared { desired, predecessors, now, saved, version, prune } = prepared;
     let mut common = args.common.clone();
     common.allow.deletion = args.deletion;
     let approved = saved.as_ref().unwrap_or(&now);
     let binding = args.saved.binding();
-    let asking = Asking { args: &common, approved, version: version.as_ref(), binding };
+    let (version, predecessors) = (version.as_ref(), &predecessors);
+    let asking = Asking { args: &common, approved, version, binding, predecessors };
     let errands = permitted::errands(&now, &desired);
     let Approved { any, refused } =
         asking.approve(&now, &errands, saved.is_some(), session).await?;
@@ -113,14 +115,14 @@ pub(super) async fn run(
     }
     if !any {
         // Without a controller in the cluster, pods may have to be reconciled without changes.
-        let mut kept = in_order(&desired);
+        let mut kept = in_order(&desired, predecessors);
         kept.retain(|desired| desired.managed_by == ManagedBy::DsApply);
         if !kept.is_empty() {
             permitted::check(&errands, permitted::held(&now), session).await?;
         }
         return asking.each(&kept, &refused, session).await;
     }
-    let exit = asking.each(&in_order(&desired), &refused, session).await?;
+    let exit = asking.each(&in_order(&desired, predecessors), &refused, session).await?;
     let declared = desired.iter().map(|one| one.key.clone()).collect();
     match prune.of(&declared, &approved.source.prune_namespaces) {
         None => Ok(exit),
@@ -144,7 +146,7 @@ async fn remove(
     exit: Exit,
     session: &mut Session,
 ) -> Result<Exit, Error> {
-    let Asking { args, approved, version: _, binding } = *asking;
+    let Asking { args, approved, version: _, binding, predecessors: _ } = *asking;
     if keys.is_empty() {
         return Ok(exit);
     }
@@ -163,6 +165,8 @@ async fn remove(
 /// The input of an apply.
 struct Prepared {
     desired: Vec<DesiredDaemonSet>,
+    /// The DaemonSets that come before others.
+    predecessors: Predecessors,
     /// The plan on the current cluster: it is shown, and its guards apply.
     now: Plan,
     /// The DaemonSets of a saved plan, with everything else from the plan of `now`.
@@ -203,18 +207,19 @@ async fn prepare(
         all_of(&saved.plan, &desired.daemon_sets)?;
     }
     let scope = prune.scope(&desired.daemon_sets);
-    let mut snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
-    let Desired { mut daemon_sets, namespaces, source, version, warnings, assignment, .. } =
+    let snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
+    let precedence = desired.assign_policies(&snapshot)?;
+    let Desired { mut daemon_sets, mut others, namespaces, source, version, warnings, .. } =
         desired;
-    assignment.apply(&mut daemon_sets, &[], Some(&snapshot))?;
-    cluster.live().read_approvals(&daemon_sets, &mut snapshot).await?;
     for desired in &mut daemon_sets {
         args.common.pace.put_over(desired);
     }
     if args.resume {
         let all = ApprovalRequest::only(&daemon_sets, source.clone());
         let under_way = under_way(&planned(&snapshot, all, &args.common, shell.now));
-        daemon_sets.retain(|one| under_way.contains(&one.key));
+        let (resumed, rest) = daemon_sets.into_iter().partition(|one| under_way.contains(&one.key));
+        daemon_sets = resumed;
+        others.extend::<Vec<_>>(rest);
     }
     let declared = daemon_sets.iter().map(|one| one.key.clone()).collect();
     let pruned = source.prune_namespaces.clone();
@@ -224,7 +229,8 @@ async fn prepare(
     let mut now = planned(&snapshot, wanted, &args.common, shell.now);
     let binding = args.saved.binding();
     let saved = saved.map(|saved| saved.approved(&mut now, binding)).transpose()?;
-    Ok(Prepared { desired: daemon_sets, now, saved, version, prune })
+    let predecessors = Predecessors { precedence, others };
+    Ok(Prepared { desired: daemon_sets, predecessors, now, saved, version, prune })
 }
 
 /// The namespace of names and manifests that have none: of `-n`, or of the kubeconfig's context.
@@ -286,10 +292,13 @@ fn all_of(approved: &Plan, desired: &[DesiredDaemonSet]) -> Result<(), Error> {
     if stale.is_empty() { Ok(()) } else { Err(Error::Stale(stale)) }
 }
 
-/// The DaemonSets in the order of their policies, else by name.
-fn in_order(desired: &[DesiredDaemonSet]) -> Vec<&DesiredDaemonSet> {
+/// The DaemonSets in the order of `after` in their policies, else by name.
+fn in_order<'a>(
+    desired: &'a [DesiredDaemonSet],
+    predecessors: &Predecessors,
+) -> Vec<&'a DesiredDaemonSet> {
     let mut all: Vec<_> = desired.iter().collect();
-    let order = |one: &DesiredDaemonSet| one.policy.as_ref().map_or(0, |it| it.spec.order);
-    all.sort_by_key(|one| (order(one), &one.key));
+    let rank = predecessors.precedence.rank();
+    all.sort_by_key(|one| (rank(&one.key), &one.key));
     all
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::flags::CommonFlags;
 use super::in_sequence::InSequence;
 use super::planning::{ApprovalRequest, check_not_stale, planned, resumed};
+use super::predecessors::{Held, Predecessors};
 use super::session::{Session, unlock};
 use super::{identity, progress};
 use crate::error::Error;
@@ -15,8 +16,9 @@ use crate::exit::Exit;
 use cluster::{Lock, LockError, WritableCluster, WriteError};
 use daemonset::controller::Owner;
 use daemonset::model::{
-    CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, ManagedBy,
-    PodTemplate, PolicySpec, STEPS_ANNOTATION, Snapshot, StepsNote, short_commit,
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetKey, DesiredDaemonSet,
+    FAILED_TEMPLATES_ANNOTATION, ManagedBy, PodTemplate, PolicySpec, STEPS_ANNOTATION, Snapshot,
+    StepsNote, short_commit,
 };
 use executor::{PreflightError, Trial};
 use planner::plan::{
@@ -39,13 +41,23 @@ pub(super) struct DaemonSetApply<'a> {
     pub version: Option<&'a FilesVersion>,
     /// The parts of the approved plan that must not change.
     pub binding: Binding,
+    /// The DaemonSets that come before others.
+    pub predecessors: &'a Predecessors,
     /// The DaemonSet.
     pub desired: &'a DesiredDaemonSet,
 }
 
 impl InSequence for DaemonSetApply<'_> {
-    /// Applies the DaemonSet under its lock.
+    fn key(&self) -> &DaemonSetKey {
+        &self.desired.key
+    }
+
+    /// Applies the DaemonSet under its lock, if those that come before it are done.
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
+        if let Some(held) = self.held(session).await? {
+            self.does_not_begin(&held, session);
+            return Ok(Exit::Waiting);
+        }
         let lock = session.lock(&self.desired.key, &self.args.pace, self.args.output).await;
         let lock = lock.map_err(|error| self.without_namespace(error))?;
         let done = self.under(&lock, session).await;
@@ -53,12 +65,42 @@ impl InSequence for DaemonSetApply<'_> {
         done
     }
 
-    fn order(&self) -> i32 {
-        self.desired.policy.as_ref().map_or(0, |policy| policy.spec.order)
+    fn report_left_out(&self, session: &Session) {
+        let key = &self.desired.key;
+        let mut approved = self.approved.daemon_sets.iter();
+        let changes = approved.any(|one| one.key() == *key && one.has_changes());
+        let held = self.predecessors.not_done_by_run(key, session);
+        if let Some(held) = held.filter(|_| changes) {
+            self.does_not_begin(&held, session);
+        }
     }
 }
 
 impl DaemonSetApply<'_> {
+    /// The reason why it does not begin yet; `None` if it has nothing to begin, or only goes back
+    /// to the last good template.
+    async fn held(&self, session: &mut Session) -> Result<Option<Held>, Error> {
+        let (key, source) = (&self.desired.key, &self.approved.source);
+        let Some(held) = self.predecessors.not_done(key, self.args, source, session).await? else {
+            return Ok(None);
+        };
+        let snapshot = self.snapshot(session).await?;
+        let plan = self.planned(&snapshot);
+        let Some(one) = plan.daemon_sets.first().filter(|one| one.has_changes()) else {
+            return Ok(None);
+        };
+        let task = self.task(one, &snapshot, session)?;
+        let now = snapshot.observed_at;
+        let first = rollout::first_write(&task, &ObservedCluster::of(&snapshot, key, true), now);
+        let aborts = first.is_some_and(|write| write.purpose == Purpose::Abort);
+        let goes_back = aborts || matches!(task.goal, Goal::GoBack);
+        Ok((!goes_back).then_some(held))
+    }
+
+    fn does_not_begin(&self, held: &Held, session: &Session) {
+        session.shell.printer.err(format!("{} does not begin: {held}\n", self.desired.key));
+    }
+
     /// Replaces the error of the lock if the namespace does not exist, as the plan has warned.
     fn without_namespace(&self, error: Error) -> Error {
         let name = self.desired.key.to_string();
@@ -153,6 +195,10 @@ impl DaemonSetApply<'_> {
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
             failed_before: snapshot.has_failed(&self.desired.key, &plan.target_template),
+            note: snapshot.steps_note(&self.desired.key).cloned(),
+            approvals: snapshot.approvals.get(&self.desired.key).cloned().unwrap_or_default(),
+            node_seconds: None,
+            wait_until: session.waits_until(&self.args.pace, snapshot.observed_at),
         })
     }
 

@@ -81,6 +81,8 @@ fn words(exit: Exit) -> &'static str {
         Exit::Failed => "failed",
         Exit::Changes => "changes",
         Exit::Drift => "drift",
+        Exit::Waiting => "waits",
+        Exit::ApprovalNeeded => "waits for an approval",
         Exit::Paused => "paused or aborted",
         Exit::Stale => "stale",
         Exit::Refused => "blocked by a guard",

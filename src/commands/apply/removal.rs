@@ -38,6 +38,10 @@ pub(super) struct Removal<'a> {
 }
 
 impl InSequence for Removal<'_> {
+    fn key(&self) -> &DaemonSetKey {
+        &self.key
+    }
+
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         let lock = session.lock(&self.key, &self.args.pace, self.args.output).await?;
         let done = self.under(&lock, session).await;

@@ -1,13 +1,14 @@
 //! `ds-apply roll` and `step`: replace the outdated pods of a DaemonSet that declares `OnDelete`,
 //! in waves, without writing the object.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::approve::Asking;
 use super::flags::{CommonFlags, NamedFlags};
 use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::{ApprovalRequest, check_not_stale, planned};
+use super::predecessors::Predecessors;
 use super::session::{Session, find, unlock};
 use super::{identity, progress};
 use crate::error::Error;
@@ -88,11 +89,17 @@ struct One<'a> {
 }
 
 impl InSequence for One<'_> {
+    fn key(&self) -> &DaemonSetKey {
+        self.key
+    }
+
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         let snapshot = session.snapshot(self.key).await?;
         let approved = self.plan(&snapshot, session)?;
         let binding = Binding::Reasons;
-        let asking = Asking { args: self.args, approved: &approved, version: None, binding };
+        let predecessors = &Predecessors::NONE;
+        let asking =
+            Asking { args: self.args, approved: &approved, version: None, binding, predecessors };
         let managed_by = find(&snapshot, self.key)?.managed_by;
         let errand = Errand::with(self.key, managed_by, Work::Roll);
         if !asking.approve(&approved, &[errand], false, session).await?.any {
@@ -147,6 +154,10 @@ impl One<'_> {
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
             failed_before: false,
+            note: None,
+            approvals: BTreeMap::new(),
+            node_seconds: None,
+            wait_until: None,
         })
     }
 

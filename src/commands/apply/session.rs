@@ -1,5 +1,6 @@
 //! The session of a run: its cluster, its locks, and interrupts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use tokio::sync::mpsc;
 use super::evidence;
 use super::flags::PaceFlags;
 use super::identity;
-use super::progress::ProgressReporter;
+use super::predecessors::NotDone;
+use super::progress::{ProgressReporter, SuggestedUndo};
 use crate::connection::{self, Connection};
 use crate::error::{Error, Place, RehearsalError};
 use crate::exit::Exit;
@@ -26,7 +28,7 @@ use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot,
 };
 use executor::{Interrupt, Run};
-use planner::rollout::{Ending, Record, Task};
+use planner::rollout::{Ending, Outcome, Record, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
@@ -39,6 +41,8 @@ pub(super) struct Session {
     pub holder: Holder,
     /// Whether to show the logs of failed containers (`--logs`).
     pub logs: bool,
+    /// The rollback that the end of a rollout suggests.
+    pub suggested_undo: SuggestedUndo,
     /// The clock for elapsed time.
     clock: Clock,
     /// The format of the output.
@@ -52,6 +56,10 @@ pub(super) struct Session {
     interrupted: bool,
     /// Whether there was anything to do.
     acted: bool,
+    /// The outcome of the last rollout of each DaemonSet.
+    outcomes: BTreeMap<DaemonSetKey, Outcome>,
+    /// Whether each DaemonSet is done, as far as the run knows.
+    states: BTreeMap<DaemonSetKey, Result<(), NotDone>>,
 }
 
 /// The data of the charts and of the HTML page about a run.
@@ -99,6 +107,7 @@ impl Session {
             cluster,
             holder,
             logs: false,
+            suggested_undo: SuggestedUndo::Previous,
             clock,
             output: Format::Text,
             recording: shell.rehearsal.then(Recording::default),
@@ -107,6 +116,8 @@ impl Session {
             interrupts,
             interrupted: false,
             acted: false,
+            outcomes: BTreeMap::new(),
+            states: BTreeMap::new(),
         }
     }
 
@@ -156,6 +167,22 @@ impl Session {
         self.acted
     }
 
+    /// Notes that the apply of a DaemonSet ended this way.
+    pub(super) fn note_exit(&mut self, key: &DaemonSetKey, exit: Exit) {
+        let state = NotDone::after(exit, self.outcomes.get(key));
+        self.note_state(key, state);
+    }
+
+    /// Notes whether a DaemonSet is done.
+    pub(super) fn note_state(&mut self, key: &DaemonSetKey, state: Result<(), NotDone>) {
+        self.states.insert(key.clone(), state);
+    }
+
+    /// Whether a DaemonSet is done; `None` if the run does not know it.
+    pub(super) fn state(&self, key: &DaemonSetKey) -> Option<Result<(), NotDone>> {
+        self.states.get(key).copied()
+    }
+
     /// Whether the run was interrupted, so that no further DaemonSet is applied.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupted
@@ -164,6 +191,12 @@ impl Session {
     /// The time at which the whole run stops, if the clock of the server is at `now`.
     pub(super) fn ends(&self, pace: &PaceFlags, now: Timestamp) -> Option<Timestamp> {
         pace.ends(now, self.elapsed())
+    }
+
+    /// The time until which the run itself waits for steps, if the clock of the server is at `now`.
+    pub(super) fn waits_until(&self, pace: &PaceFlags, now: Timestamp) -> Option<Timestamp> {
+        let left = pace.wait?.saturating_sub(self.elapsed());
+        now.checked_add(left).ok()
     }
 
     fn elapsed(&self) -> Duration {
@@ -298,7 +331,8 @@ impl Session {
         let Owner { key, managed_by, .. } = *owner;
         self.acts();
         let observer = self.observe(owner).await?;
-        let mut reporter = ProgressReporter::new(key, output, &self.shell);
+        let mut reporter =
+            ProgressReporter::new(key, output, &self.shell).suggesting(self.suggested_undo);
         let mut clocks = Clocks { cluster: &self.cluster, shown: false };
         let (recorded, mut events) = (self.recording.is_some(), Vec::new());
         let lock = Arc::clone(lock);
@@ -315,6 +349,7 @@ impl Session {
         let (ending, now) = ending.await;
         clocks.report(&reporter, now);
         self.interrupted |= ending.interrupted;
+        self.outcomes.insert(key.clone(), ending.outcome.clone());
         let evidence = evidence::gather(&ending, key, &last_seen, &self.cluster, self.logs).await;
         reporter.end(&ending, &evidence, now);
         if let Some(recording) = &mut self.recording {

@@ -5,6 +5,8 @@ use super::flags::NamedFlags;
 use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::{ApprovalRequest, planned};
+use super::predecessors::Predecessors;
+use super::progress::SuggestedUndo;
 use super::session::{Session, find};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -48,6 +50,7 @@ pub(super) async fn run(
     keys: &[DaemonSetKey],
     session: &mut Session,
 ) -> Result<Exit, Error> {
+    session.suggested_undo = SuggestedUndo::Earlier;
     if !args.named.common.dry_run {
         permitted::check_named(keys, Work::Change { creates: false }, session).await?;
     }
@@ -62,6 +65,10 @@ struct One<'a> {
 }
 
 impl InSequence for One<'_> {
+    fn key(&self) -> &DaemonSetKey {
+        self.key
+    }
+
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         undo(self.args, self.key, session).await
     }
@@ -80,8 +87,14 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
     let plan = planned(&snapshot, wanted, &args.named.common, session.shell.now);
     check_exact(&plan, &desired)?;
     let binding = Binding::Reasons;
-    let asking =
-        Asking { args: &args.named.common, approved: &plan, version: version.as_ref(), binding };
+    let asking = Asking {
+        args: &args.named.common,
+        approved: &plan,
+        version: version.as_ref(),
+        binding,
+        // What is bad goes back at once.
+        predecessors: &Predecessors::NONE,
+    };
     let Approved { any, refused } =
         asking.approve(&plan, &permitted::errands(&plan, &[]), false, session).await?;
     if !any {

@@ -124,13 +124,13 @@ fn several(namespace: &str, images: &[(&str, &str)]) -> String {
     images.iter().map(one).collect::<Vec<_>>().join("---\n")
 }
 
-fn policy(name: &str, order: i32) -> String {
+fn policy(name: &str, after: &str) -> String {
     format!(
         "---
 apiVersion: ds-plan.dev/v1alpha1
 kind: RolloutPolicy
 metadata: {{name: {name}}}
-spec: {{selects: {{names: [order/{name}]}}, order: {order}}}
+spec: {{selects: {{names: [order/{name}]}}, after: [{after}]}}
 "
     )
 }
@@ -166,19 +166,23 @@ fn an_interrupt_stops_all_daemon_sets(plane: &ControlPlane) {
     drop(watcher.end());
 }
 
+/// `a-last` comes after `c-middle`, and that after `b-first`.
 #[test]
-fn daemon_sets_are_applied_in_policy_order_and_a_pause_stops_the_rest() {
+fn daemon_sets_begin_when_those_that_come_before_them_are_done() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(6));
     plane.kubectl(&["create", "namespace", "order"]);
-    let images = |last, first, middle| {
-        several("order", &[("a-last", last), ("b-first", first), ("c-middle", middle)])
+    let policies = policy("a-last", "order/c-middle") + &policy("c-middle", "order/b-first");
+    let all = |last, first, middle| {
+        several("order", &[("a-last", last), ("b-first", first), ("c-middle", middle)]) + &policies
     };
-    let policies = policy("a-last", 3) + &policy("b-first", -1) + &policy("c-middle", 2);
-    let all = |last, first, middle| images(last, first, middle) + &policies;
     let live = || {
         ["a-last", "b-first", "c-middle"]
             .map(|name| image_of(&plane, "order", name).rsplit(':').next().unwrap().to_owned())
+    };
+    let version = |name: &str| {
+        let version = "--output=jsonpath={.metadata.resourceVersion} {.metadata.generation}";
+        plane.kubectl(&["--namespace=order", "get", "daemonset", name, version])
     };
     let created = apply_all(&plane, &all("v1", "v1", "v1"), &[]).run();
     assert_eq!(created.status.code(), Some(0), "{}", output_text(&created));
@@ -189,13 +193,26 @@ fn daemon_sets_are_applied_in_policy_order_and_a_pause_stops_the_rest() {
     let done = |name| text.find(&format!("order/{name}  done")).unwrap();
     assert!(done("b-first") < done("c-middle") && done("c-middle") < done("a-last"), "{text}");
 
-    let held = apply_all(&plane, &all("v3", "v3", "v3-bad"), &[]).run();
-    assert_eq!(held.status.code(), Some(4), "{}", output_text(&held));
-    assert_eq!(live(), ["v2", "v3", "v2"], "the middle one is aborted, the last one untouched");
+    // A predecessor aborts: those after it do not begin, not even with --keep-going.
+    let words = "order/a-last does not begin: it comes after order/c-middle, which was aborted";
+    for (flags, retried) in [(&[][..], "v3"), (&["--keep-going", "--retry"], "v4")] {
+        let untouched = version("a-last");
+        let aborted = apply_all(&plane, &all("v3", retried, "v3-bad"), flags).run();
+        assert_eq!(aborted.status.code(), Some(4), "{}", output_text(&aborted));
+        assert!(output_text(&aborted).contains(words), "{}", output_text(&aborted));
+        assert_eq!(live(), ["v2", retried, "v2"], "{}", output_text(&aborted));
+        assert_eq!(version("a-last"), untouched, "{}", output_text(&aborted));
+    }
+    // Also if the run applies nothing else.
+    let untouched = version("a-last");
+    let alone = apply_all(&plane, &all("v3", "v4", "v3-bad"), &["order/a-last"]).run();
+    assert_eq!(alone.status.code(), Some(8), "{}", output_text(&alone));
+    assert!(output_text(&alone).contains(words), "{}", output_text(&alone));
+    assert_eq!(version("a-last"), untouched, "{}", output_text(&alone));
 
-    let kept = apply_all(&plane, &all("v3", "v3", "v3-bad"), &["--keep-going", "--retry"]).run();
-    assert_eq!(kept.status.code(), Some(4), "most severe: {}", output_text(&kept));
-    assert_eq!(live(), ["v3", "v3", "v2"], "{}", output_text(&kept));
+    let mended = apply_all(&plane, &all("v3", "v4", "v5"), &[]).run();
+    assert_eq!(mended.status.code(), Some(0), "{}", output_text(&mended));
+    assert_eq!(live(), ["v3", "v4", "v5"], "{}", output_text(&mended));
 }
 
 /// A stopped holder whose lock another run has taken deletes nothing more when it continues.

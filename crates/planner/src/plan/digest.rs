@@ -46,9 +46,12 @@ pub(super) fn decided(plan: &DaemonSetPlan) -> Value {
         "waves": hash_each(&plan.waves),
         "nodes": hash_nodes(plan.nodes.iter().filter(|node| node.action != Action::Keep)),
     });
-    // The default is left out, so that plans of earlier versions keep their digests.
+    // Defaults are left out, so that plans of earlier versions keep their digests.
     if plan.managed_by == ManagedBy::DsApply {
         decided["managedBy"] = plan.managed_by.as_str().into();
+    }
+    if !plan.after.is_empty() {
+        decided["after"] = plan.after.clone().into();
     }
     decided
 }

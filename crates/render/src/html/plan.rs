@@ -138,6 +138,7 @@ fn facts(daemon_set: &DaemonSetView<'_>) -> impl Iterator<Item = Html> {
         daemon_set.managed_by.map(str::to_owned),
         daemon_set.pause.clone(),
         daemon_set.policy.map(|name| format!("policy {name}")),
+        daemon_set.after.as_ref().map(|keys| format!("after {keys}")),
         daemon_set.counters.clone(),
     ];
     let waves = daemon_set.waves.iter().map(wave_words);

@@ -28,6 +28,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: Te
         (ASIDE, names.map(|names| format!("ControllerRevision {names}"))),
         (ASIDE, daemon_set.counters.clone().filter(|_| options.verbose)),
         (ASIDE, daemon_set.managed_by.map(str::to_owned)),
+        (ASIDE, daemon_set.after.as_ref().map(|keys| format!("After {}.", neutral::line(keys)))),
         (CHANGE, daemon_set.pause.clone()),
     ];
     for (style, fact) in facts.into_iter().filter_map(|(style, fact)| Some((style, fact?))) {
@@ -46,6 +47,14 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: Te
     }
     if let Some(base) = daemon_set.base {
         page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
+    }
+    for (style, words) in daemon_set
+        .steps
+        .iter()
+        .map(|words| (ASIDE, words))
+        .chain(daemon_set.waits_for.iter().map(|words| (CHANGE, words)))
+    {
+        page.push(Line::at(INDENT).styled(style, words));
     }
     let columns = wave_columns(&daemon_set.waves);
     for wave in &daemon_set.waves {

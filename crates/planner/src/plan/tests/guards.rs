@@ -190,6 +190,21 @@ fn a_policy_makes_the_budget_stricter_and_never_looser() {
     }
 }
 
+/// A plan that was made without `after` keeps its digest.
+#[test]
+fn what_comes_before_is_part_of_the_plan_and_of_its_digest() {
+    let plan = |spec: Value| {
+        let plan = paced(&mut settled(3), &spec);
+        (plan.daemon_sets[0].after.clone(), plan.digest)
+    };
+    let (none, digest) = plan(json!({}));
+    assert!(none.is_empty());
+    assert_eq!(plan(json!({"after": []})), (none, digest.clone()));
+    let (after, other) = plan(json!({"after": ["net/cni"]}));
+    assert_eq!(after, ["net/cni"]);
+    assert_ne!(other, digest);
+}
+
 #[test]
 fn a_policy_sets_how_many_unready_nodes_are_skipped() {
     for (max, skipped) in [(json!("5%"), 1), (json!(2), 2), (json!("100%"), 3)] {
