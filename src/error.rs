@@ -3,11 +3,13 @@
 //! The messages of the library's errors are its own. Not here: the hints (`hints`), the exit code
 //! (`outcome`) and the printed form (`report`).
 
+mod approval;
 mod outcome;
 mod rehearsal;
 mod report;
 mod saved_plan;
 
+pub(super) use approval::ApprovalError;
 pub(super) use rehearsal::RehearsalError;
 pub(super) use report::{Report, WARNING, paragraph, report};
 pub(super) use saved_plan::SavedPlanError;
@@ -165,6 +167,9 @@ pub(super) enum Error {
     /// A recorded cluster cannot be used this way, or cannot be rehearsed on.
     #[error(transparent)]
     Rehearsal(#[from] RehearsalError),
+    /// A step cannot be approved, or needs no approval.
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// A DaemonSet cannot be rolled back.
     #[error(transparent)]
     Rollback(#[from] RollbackError),

@@ -8,12 +8,13 @@ mod source_hints;
 use std::collections::BTreeSet;
 use std::io;
 
-use super::error::{Error, RehearsalError, SavedPlanError};
-use cluster::LockError;
+use super::error::{ApprovalError, Error, RehearsalError, SavedPlanError};
+use cluster::{LockError, WriteError};
 use daemonset::model::{DaemonSetKey, NodeName};
 use executor::PreflightError;
 use executor::permissions::Need;
 use planner::annotations::ROLLOUT_ANNOTATION;
+use planner::approval::NotToApprove;
 use planner::live_object::LiveObjectError;
 use planner::plan::NoSuchRevision;
 use planner::roll::RollError;
@@ -34,6 +35,9 @@ const OTHER_NAMESPACE: &str = "leave out -n, or the namespace in the name";
 
 /// Hint when waiting for a rollout has taken too long.
 const STILL_IN_PROGRESS: &str = "see what blocks each node: `ds-plan status`";
+
+/// Hint when the user has no permission to approve.
+const APPROVER: &str = "bind the roles of `deploy/approver.yaml`";
 
 const LOG_FILTER: &str = "for example: `RUST_LOG=info`, `RUST_LOG=cluster=debug`";
 
@@ -71,6 +75,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
         Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
         Error::Rehearsal(error) => rehearsal_hints(error),
+        Error::Approval(error) => approval_hints(error),
         Error::SavedPlan(error) => saved_plan_hints(error),
         Error::Rollback(error) => rollback_hints(error),
         Error::Roll(error) => roll_hints(error),
@@ -107,6 +112,29 @@ fn node_hint(similar: Option<&NodeName>) -> String {
     match similar {
         Some(similar) => format!("a similar node exists: {similar}"),
         None => "use the `metadata.name` of the node: `kubectl get nodes`".to_owned(),
+    }
+}
+
+fn approval_hints(error: &ApprovalError) -> Vec<String> {
+    match error {
+        ApprovalError::NotToApprove { why: NotToApprove::Unknown { known }, .. } => {
+            vec![format!("its steps: {}", known.join(", "))]
+        }
+        ApprovalError::NotToApprove { why: NotToApprove::NoSteps, .. } => {
+            vec!["does the policy select it? See its name and labels in the policy".into()]
+        }
+        ApprovalError::NotDone { .. } => {
+            vec!["run `ds-apply` again: it notes when a step is done".into()]
+        }
+        ApprovalError::ProgressUnknown(_) => vec![APPROVER.into()],
+        ApprovalError::Write { source, .. } => match &**source {
+            WriteError::Forbidden { .. } => vec![APPROVER.into()],
+            error if error.is_outcome_unknown() => vec!["run it again".into()],
+            _other => vec![],
+        },
+        ApprovalError::NotToApprove { why: NotToApprove::NotAsked, .. }
+        | ApprovalError::RollingBack(_)
+        | ApprovalError::NameTaken { .. } => vec![],
     }
 }
 

@@ -22,6 +22,7 @@ mod removal;
 mod roll;
 mod saved;
 mod session;
+mod step_approval;
 mod undo;
 mod unlock;
 

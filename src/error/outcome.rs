@@ -107,6 +107,7 @@ impl Error {
             | Self::Refused(_) => Exit::Refused,
             Self::SavedPlan(error) => error.exit(),
             Self::Rehearsal(error) => error.exit(),
+            Self::Approval(error) => error.exit(),
             Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
             | Self::HolderIsLive { .. } => Exit::Locked,
             Self::OtherNamespace { .. }

@@ -5,7 +5,7 @@ use std::slice;
 use clap::{Parser, Subcommand};
 
 use super::flags::CommonFlags;
-use super::{can_i, command, release, roll, undo, unlock};
+use super::{can_i, command, release, roll, step_approval, undo, unlock};
 use crate::commands::{completions, man};
 use crate::flags::GlobalFlags;
 use crate::flags::name::GivenName;
@@ -43,6 +43,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 4 paused or aborted (run
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Apply(Box<command::Args>),
+    Approve(Box<step_approval::Args>),
     Roll(Box<roll::Args>),
     Step(Box<roll::StepArgs>),
     Undo(Box<undo::Args>),
@@ -62,7 +63,11 @@ impl Command {
             Self::Step(args) => Some(&args.common),
             Self::Undo(args) => Some(&args.named.common),
             Self::Release(args) => Some(&args.named.common),
-            Self::Unlock(_) | Self::CanI(_) | Self::Completions(_) | Self::Man(_) => None,
+            Self::Approve(_)
+            | Self::Unlock(_)
+            | Self::CanI(_)
+            | Self::Completions(_)
+            | Self::Man(_) => None,
         }
     }
 
@@ -79,7 +84,11 @@ impl Command {
             Self::Step(args) => args.common.yes = true,
             Self::Undo(args) => args.named.common.yes = true,
             Self::Release(args) => args.named.common.yes = true,
-            Self::Unlock(_) | Self::CanI(_) | Self::Completions(_) | Self::Man(_) => {}
+            Self::Approve(_)
+            | Self::Unlock(_)
+            | Self::CanI(_)
+            | Self::Completions(_)
+            | Self::Man(_) => {}
         }
         self
     }
@@ -88,6 +97,7 @@ impl Command {
     pub(super) fn names(&self) -> Option<&[GivenName]> {
         match self {
             Self::Roll(args) => Some(&args.named.names),
+            Self::Approve(args) => Some(slice::from_ref(&args.name)),
             Self::Step(args) => Some(slice::from_ref(&args.name)),
             Self::Undo(args) => Some(&args.named.names),
             Self::Release(args) => Some(&args.named.names),
