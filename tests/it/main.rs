@@ -14,6 +14,7 @@ mod fleet;
 mod fuzz;
 #[cfg(feature = "web")]
 mod github;
+mod hints;
 #[cfg(feature = "web")]
 mod markdown;
 mod past;
