@@ -33,6 +33,7 @@ mod failing_before;
 mod failure;
 mod forward;
 mod gate;
+mod headline;
 mod next_deletes;
 mod observed_cluster;
 mod outcome;

@@ -71,6 +71,21 @@ impl Command {
         }
     }
 
+    /// The name of a command that needs a live cluster: it can neither be rehearsed nor planned.
+    pub(super) fn live_only(&self) -> Option<&'static str> {
+        match self {
+            Self::Unlock(_) => Some("unlock"),
+            Self::CanI(_) => Some("can-i"),
+            Self::Apply(_)
+            | Self::Roll(_)
+            | Self::Step(_)
+            | Self::Undo(_)
+            | Self::Release(_)
+            | Self::Completions(_)
+            | Self::Man(_) => None,
+        }
+    }
+
     /// The output format of the command.
     pub(super) fn output(&self) -> Format {
         self.common().map_or(Format::Text, |common| common.output)

@@ -164,7 +164,7 @@ impl<'a> ProgressReporter<'a> {
                     },
                     left,
                 };
-                self.json(now, &outcome.to_string(), event);
+                self.json(now, &ending.to_string(), event);
             }
             _text => {
                 let words = words_of(ending, &self.arrivals, evidence);
@@ -234,7 +234,7 @@ fn waiting(wait: &LockWait, now: Timestamp) -> (String, RunEventData) {
 fn words_of(ending: &Ending, arrivals: &Arrivals, evidence: &Evidence) -> Vec<String> {
     let Ending { outcome, interrupted: _, replaced, left } = ending;
     let failed = outcome.failed();
-    let mut words = vec![outcome.to_string()];
+    let mut words = vec![ending.to_string()];
     words.extend(some_of(failed.into_iter().flatten().map(|(node, it)| {
         let below = evidence.of(node).into_iter().map(|line| format!("    {line}"));
         [vec![format!("{node}: {it}")], below.collect()].concat()
@@ -401,7 +401,8 @@ mod tests {
                     overdue: None,
                 },
                 vec![
-                    "aborted: new pods failed on 1 node; agent-a is live",
+                    "aborted: new pods failed on 1 node; agent-a is live; 1 more node has no \
+                     available pod",
                     why,
                     last,
                     replaced,
@@ -419,7 +420,7 @@ mod tests {
                 },
                 vec![
                     "paused: new pods failed on 1 node; not aborted: there is no earlier template to roll \
-                     back to",
+                     back to; 1 more node has no available pod",
                     why,
                     last,
                     replaced,

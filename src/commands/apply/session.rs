@@ -402,7 +402,8 @@ async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> bool
 pub(super) fn find<'s>(snapshot: &'s Snapshot, key: &DaemonSetKey) -> Result<&'s DaemonSet, Error> {
     snapshot.daemon_set(key).ok_or_else(|| Error::NotFound {
         missing: vec![key.clone()],
-        place: Place::Cluster,
+        // No other namespace was read.
+        place: Place::Namespace,
         known: snapshot.daemon_sets.iter().map(|one| one.key.clone()).collect(),
     })
 }

@@ -152,7 +152,7 @@ impl<'a> RolloutView<'a> {
         durations.sort_unstable();
         let mut view = Self {
             key: key.to_string(),
-            outcome: outcome.to_string(),
+            outcome: ending.to_string(),
             is_done: *outcome == Outcome::Done,
             began,
             lasted: events.last().map_or(0, |(at, _)| since(began, *at)),
