@@ -42,10 +42,11 @@ pub(super) async fn read(
         Reading { flags: source, base, every_file: prune.every_file(), default_namespace };
     let mut desired = input::desired(reading, &selection, shell)?;
     prune.mark(&mut desired)?;
-    let snapshot = connection
+    let mut snapshot = connection
         .snapshot_for(&desired.daemon_sets, &prune.scope(&desired.daemon_sets), shell)
         .await?;
     desired.assign_policies(&snapshot)?;
+    connection.read_approvals(&desired.daemon_sets, &mut snapshot).await?;
     Ok(Compared { snapshot, desired, connection })
 }
 

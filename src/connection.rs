@@ -201,6 +201,20 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// Adds the approvals that the policies of these DaemonSets ask for. A recording has none.
+    pub(super) async fn read_approvals(
+        &self,
+        desired: &[DesiredDaemonSet],
+        snapshot: &mut Snapshot,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Recorded(_) => Ok(()),
+            Self::Live(cluster) => Ok(cluster.read_approvals(desired, snapshot).await?),
+        }
+    }
+}
+
 impl Recording {
     /// Reads the whole file, and warns if it is old.
     fn read(&self, shell: &Shell) -> Result<Snapshot, Error> {

@@ -57,7 +57,7 @@ fn the_namespace_is_shown_with_all_namespaces() {
 }
 
 #[test]
-fn mistyped_commands_are_told_from_names() {
+fn mistyped_commands_differ_from_names() {
     assert_snapshot!(Sandbox::new().ds_plan("statsu"), @"
     exit 64
     --- stderr
@@ -182,7 +182,7 @@ fn decisions_are_logged_and_other_crates_are_not() {
 }
 
 #[test]
-fn an_old_recording_is_told_with_its_age() {
+fn an_old_recording_is_reported_with_its_age() {
     let sandbox = recorded();
     for line in [
         STATUS,

@@ -249,7 +249,7 @@ fn pull_request() -> Sandbox {
 }
 
 #[test]
-fn a_pull_request_is_told_apart_from_older_drift_and_judged_by_the_bases_policy() {
+fn a_pull_request_is_kept_apart_from_older_drift_and_judged_by_the_bases_policy() {
     let sandbox = pull_request();
     let run = sandbox.ds_plan("--path deploy --base main --snapshot cluster.json");
     assert_snapshot!(run);

@@ -3,7 +3,7 @@
 use testkit::sandbox::Sandbox;
 
 // The build script, of which a test uses all but the log of HEAD.
-#[allow(dead_code, reason = "cargo alone needs the file to watch")]
+#[expect(dead_code, reason = "cargo alone needs the file to watch")]
 #[path = "../../build/commit.rs"]
 mod commit;
 

@@ -10,6 +10,7 @@
 //! lock does not compile.
 
 mod answer;
+mod approvals;
 mod connect;
 mod decode;
 mod error;
@@ -37,6 +38,7 @@ mod watch;
 mod write;
 mod write_error;
 
+pub use approvals::Approvals;
 pub use connect::{ConnectOptions, Impersonation, connect};
 pub use decode::ObjectError;
 pub use decode::{Object as SlimObject, SlimDecoder};

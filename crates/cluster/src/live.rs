@@ -23,7 +23,7 @@ const PAGE_SIZE: u32 = 500;
 const EMBEDDED: &str = "the embedded cluster";
 
 /// The number of lists read concurrently.
-const AT_ONCE: usize = 8;
+pub(super) const AT_ONCE: usize = 8;
 
 /// The namespaces whose objects are read.
 ///

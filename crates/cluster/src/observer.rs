@@ -101,6 +101,7 @@ impl LiveCluster {
                 | Resource::PodLog
                 | Resource::AccessReview
                 | Resource::PriorityClass
+                | Resource::Approvals
                 | Resource::Version => None,
                 Resource::Of(kind) => Some(kind),
             },

@@ -1,6 +1,7 @@
 //! Tests with a real client and a fake server in this process: a test scripts the answers, counts
 //! the requests, and controls the time.
 
+mod approving;
 mod locking;
 mod observing;
 mod reading;

@@ -16,6 +16,7 @@ pub(super) fn collection(resource: Resource, namespace: Option<&NamespaceName>) 
         Resource::Of(kind) => return kind.path(namespace),
         // A subresource of pods, without a collection of its own.
         Resource::PodLog => return Kind::Pod.path(namespace),
+        Resource::Approvals => "/api/v1",
         Resource::PriorityClass => "/apis/scheduling.k8s.io/v1",
         Resource::AccessReview => "/apis/authorization.k8s.io/v1",
         Resource::Version => return "/version".to_owned(),

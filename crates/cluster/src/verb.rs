@@ -62,6 +62,8 @@ pub enum Resource {
     PodLog,
     /// `scheduling.k8s.io/v1` PriorityClass: those that templates name.
     PriorityClass,
+    /// `v1` ConfigMap: the approvals of a DaemonSet's steps.
+    Approvals,
     /// `authorization.k8s.io/v1` `SelfSubjectAccessReview`: checks a permission of this user.
     AccessReview,
     /// The non-resource URL `/version`.
@@ -73,7 +75,7 @@ impl Resource {
     pub fn group(self) -> &'static str {
         match self {
             Self::Of(kind) => kind.group(),
-            Self::PodLog | Self::Version => "",
+            Self::PodLog | Self::Approvals | Self::Version => "",
             Self::PriorityClass => "scheduling.k8s.io",
             Self::AccessReview => "authorization.k8s.io",
         }
@@ -85,6 +87,7 @@ impl Resource {
             Self::Of(kind) => kind.resource(),
             Self::PodLog => "pods/log",
             Self::PriorityClass => "priorityclasses",
+            Self::Approvals => "configmaps",
             Self::AccessReview => "selfsubjectaccessreviews",
             Self::Version => "version",
         }

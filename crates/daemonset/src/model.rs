@@ -26,6 +26,7 @@ mod service;
 mod snapshot;
 mod steps_note;
 mod text_map;
+mod window;
 
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
 pub use commit::{is_commit_id, short_commit};
@@ -63,6 +64,11 @@ pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot, Unreadable};
 pub use steps_note::{Approval, STEPS_ANNOTATION, StepNote, StepsNote, approvals_name};
 pub use text_map::{TextMap, TextSet};
+pub use window::{
+    Calendar, Exclusion, FieldError, FieldName, FieldProblem, Opening, Openings,
+    ParseScheduleError, ParseTimeZoneError, Schedule, TimeZoneName, Window, WindowDuration,
+    WindowState,
+};
 
 /// The field manager of everything that `ds-apply` writes.
 pub const FIELD_MANAGER: &str = "ds-apply";

@@ -133,6 +133,7 @@ impl Run<'_> {
                     Effect::Forget { digest } => {
                         sender.note(move |known| perform::forgotten(known, &digest));
                     }
+                    Effect::Note(note) => sender.note_steps(*note),
                     Effect::Record { revision, uid } => {
                         let seen = self.observer.look(|view| perform::revision(view, &uid));
                         sender.record(revision, seen, provenance.clone());

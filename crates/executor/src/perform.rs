@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 
 use cluster::{Apply, Error, Lock, RecordWrite, View, WriteError, Writer};
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, Uid,
-    failed_templates,
+    DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, STEPS_ANNOTATION,
+    StepsNote, Uid, failed_templates,
 };
 use planner::plan::record_after;
 use planner::rollout::{Answer, Delete, Failure, Precondition, Provenance, Write, Written, write};
@@ -106,6 +106,15 @@ impl RequestSender {
                 revision: name,
                 result: written.map(drop).map_err(|error| failure(&error)),
             }
+        });
+    }
+
+    /// Sets the note about steps on the lock.
+    pub(super) fn note_steps(&mut self, note: StepsNote) {
+        let lock = Arc::clone(&self.lock);
+        self.answers.spawn(async move {
+            let written = lock.set_note(STEPS_ANNOTATION, Some(&note.text())).await;
+            Answer::Noted(written.map_err(|error| failure(&error)))
         });
     }
 

@@ -8,7 +8,7 @@ use std::fmt;
 
 use cluster::{Access, Kind, Permission, Resource, Verb, Verdict, WritableCluster};
 use daemonset::model::{
-    DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, lease_name, record_name,
+    DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, approvals_name, lease_name, record_name,
 };
 
 /// The work of a run on a DaemonSet.
@@ -40,6 +40,8 @@ pub struct Errand {
     pub managed_by: ManagedBy,
     /// The work.
     pub work: Work,
+    /// Whether steps of its policy begin only after an approval.
+    pub approvals: bool,
 }
 
 impl Errand {
@@ -50,7 +52,14 @@ impl Errand {
 
     /// The work on one DaemonSet.
     pub fn with(key: &DaemonSetKey, managed_by: ManagedBy, work: Work) -> Self {
-        Self { namespace: key.namespace.clone(), name: Some(key.name.clone()), managed_by, work }
+        let (namespace, name) = (key.namespace.clone(), Some(key.name.clone()));
+        Self { namespace, name, managed_by, work, approvals: false }
+    }
+
+    /// The same, with steps that begin only after an approval.
+    #[must_use]
+    pub fn with_approvals(self, approvals: bool) -> Self {
+        Self { approvals, ..self }
     }
 }
 
@@ -69,6 +78,8 @@ pub enum Purpose {
     PriorityClasses,
     /// The lock (a Lease).
     Lock,
+    /// Approvals of steps (`approve: true` in a policy).
+    Approvals,
     /// Watching the rollout.
     Watch,
     /// Applying the DaemonSet.
@@ -104,6 +115,7 @@ impl fmt::Display for Purpose {
             Self::FailedTemplates => "templates that failed before",
             Self::PriorityClasses => "PriorityClasses that templates name",
             Self::Lock => "the lock",
+            Self::Approvals => "approvals of steps (approve: true in a policy)",
             Self::Watch => "watching the rollout",
             Self::Apply => "applying the DaemonSet",
             Self::Create => "creating the DaemonSet",
@@ -186,6 +198,7 @@ impl Need {
         let name = name.map(|name| match resource {
             Resource::Of(Kind::Lease) => lease_name(name.as_str()),
             Resource::Of(Kind::DaemonSetRecord) => record_name(name),
+            Resource::Approvals => approvals_name(name),
             Resource::Of(_)
             | Resource::PodLog
             | Resource::PriorityClass
@@ -284,6 +297,7 @@ impl Needs {
         match errand.work {
             Work::Look => {}
             Work::Change { creates } => {
+                self.approvals(errand);
                 let record = (&[Patch][..], Kind::ControllerRevision, Purpose::Record);
                 self.rows(errand, &[watch, apply, replace, record]);
                 if creates {
@@ -292,12 +306,26 @@ impl Needs {
                 self.reported_by_the_server(errand);
             }
             Work::Roll => {
+                self.approvals(errand);
                 self.rows(errand, &[watch, replace]);
                 self.reported_by_the_server(errand);
             }
             Work::Release => self.rows(errand, &[watch, apply]),
             Work::Remove => self.rows(errand, &[(&[Delete], Kind::DaemonSet, Purpose::Prune)]),
         }
+    }
+
+    /// Reading the approvals of steps: required if the policy asks for some. Where `ds-apply` is the
+    /// controller, it never does.
+    fn approvals(&mut self, errand: &Errand) {
+        let (verb, resource) = (Get, Resource::Approvals);
+        self.put(Need {
+            permission: Permission { verb, resource, namespace: Some(errand.namespace.clone()) },
+            names: errand.name.clone().map(|name| [name].into()),
+            purpose: Purpose::Approvals,
+            weight: if errand.approvals { Weight::Required } else { Weight::Optional },
+            role: Role::DsApply,
+        });
     }
 
     /// Optional permissions, for reports.

@@ -24,7 +24,7 @@ use daemonset::model::{
 };
 
 /// Maps pods to the template that they were created from.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Templates {
     /// Hashes of the target template. There may be several: two revisions may have templates that
     /// differ only in the serialization of an old server.
@@ -41,7 +41,11 @@ impl Templates {
 
     /// The reason for replacing a pod of another template, with its revision.
     pub(crate) fn outdated(&self, pod: &Pod) -> Reason {
-        let hash = pod.labels.get(REVISION_HASH_LABEL);
+        self.outdated_with(pod.revision_hash().as_ref())
+    }
+
+    /// The same reason for a pod with this hash label.
+    pub(crate) fn outdated_with(&self, hash: Option<&RevisionHash>) -> Reason {
         Reason::Outdated { revision: hash.and_then(|hash| self.numbers.get(hash).copied()) }
     }
 }

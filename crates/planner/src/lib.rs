@@ -1,15 +1,17 @@
 //! Decides, as pure functions: [`plan`] what a change does to each node, in which order and why;
 //! [`rollout`] each next step of a rollout that is under way.
 //!
-//! For what reads no source: [`rollback`] to an earlier revision, [`roll`] within a budget.
+//! For people between two runs: [`approval`] of a step. For what reads no source: [`rollback`] to an earlier revision, [`roll`] within a budget.
 //!
 //! Which node is replaced next: [`rollout`], in `rollout/next_deletes.rs`.
 
 pub mod annotations;
+pub mod approval;
 pub(crate) mod classification;
 pub mod live_object;
 pub mod plan;
 pub mod roll;
 pub mod rollback;
 pub mod rollout;
+pub mod steps;
 pub mod words;

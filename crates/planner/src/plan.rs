@@ -52,12 +52,13 @@ pub use applied::{after_apply, sent};
 pub use coded::Coded;
 pub use completion::Completion;
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
+pub(crate) use digest::json_digest;
 pub use digest::template_digest;
 pub use document::{
     Access, Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters,
     DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode,
     NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan, RevisionTotals,
-    SourceInfo, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
+    SourceInfo, StepPlan, StepState, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
@@ -105,7 +106,6 @@ pub fn plan(input: Input<'_>) -> Plan {
         created_at,
         detail,
     } = input;
-    let request = PlanRequest { force_conflicts, created: created_namespaces, detail };
     warnings.extend(warnings::of_cluster(snapshot));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
@@ -113,6 +113,11 @@ pub fn plan(input: Input<'_>) -> Plan {
     let applied = applied::applied(snapshot, manifests, force_conflicts);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
     let fleet = fleet(snapshot, &desired);
+    // Usually this is done beside the planning, which does not need it.
+    let has_windows = desired.iter().any(|it| !it.policy_spec().windows.is_empty());
+    let early = has_windows.then(|| StartTimes::seen_in(snapshot));
+    let starts = early.as_ref();
+    let request = PlanRequest { force_conflicts, created: created_namespaces, detail, starts };
     let of_one = |(applied, manifest): (&Applied, _)| {
         let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
         daemon_set::plan(snapshot, &fleet, applied, since, request)

@@ -266,6 +266,7 @@ mod tests {
             commit: Some("b2".to_owned()),
             by: None,
             failed: None,
+            waits_for: Vec::new(),
         };
         cluster.set_on_delete();
         let text = serde_json::to_string(&pause).unwrap();

@@ -29,6 +29,7 @@
 mod decide;
 mod effect;
 mod event;
+mod failing_before;
 mod failure;
 mod forward;
 mod gate;
@@ -44,6 +45,7 @@ mod roll;
 mod run_event;
 mod send;
 mod state;
+mod steps;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -83,6 +85,7 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
         | Effect::Record { .. }
         | Effect::Remember { .. }
         | Effect::Forget { .. }
+        | Effect::Note(_)
         | Effect::Report(_)
         | Effect::WakeAt(_)
         | Effect::Finish(_) => None,

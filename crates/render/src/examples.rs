@@ -101,6 +101,8 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         conflicts: vec![],
         forced_conflicts: vec![],
         new_pods: None,
+        steps: vec![],
+        waits_for: vec![],
         waves: vec![],
         nodes: vec![],
         totals: ActionTotals { keep: 412, ..ActionTotals::default() },
@@ -156,13 +158,11 @@ impl WithNodes for DaemonSetPlan {
         let in_wave = nodes.into_iter().map(|node| NodePlan { wave: Some(index), ..node });
         let mut plan = self.with(in_wave);
         plan.waves.push(Wave {
-            index,
             name: name.into(),
-            max_unavailable,
             max_surge,
             ramp: if max_surge > 0 { Ramp::None } else { Ramp::Double },
             min_ready_seconds: MinReady { first: 10, others: 0 },
-            nodes: names,
+            ..Wave::plain(index, max_unavailable, names)
         });
         plan
     }

@@ -71,7 +71,7 @@ fn errands(args: &Args, keys: &[DaemonSetKey], namespace: &NamespaceName) -> Vec
         let named: Vec<Errand> = named.collect();
         let namespace = namespace.clone();
         if named.is_empty() {
-            vec![Errand { namespace, name: None, managed_by, work }]
+            vec![Errand { namespace, name: None, managed_by, work, approvals: false }]
         } else {
             named
         }

@@ -107,7 +107,7 @@ pub(super) async fn run(
     let binding = args.saved.binding();
     let (version, predecessors) = (version.as_ref(), &predecessors);
     let asking = Asking { args: &common, approved, version, binding, predecessors };
-    let errands = permitted::errands(&now);
+    let errands = permitted::errands(&now, &desired);
     let Approved { any, refused } =
         asking.approve(&now, &errands, saved.is_some(), session).await?;
     if args.common.dry_run {

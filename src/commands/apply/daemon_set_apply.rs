@@ -195,6 +195,10 @@ impl DaemonSetApply<'_> {
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
             failed_before: snapshot.has_failed(&self.desired.key, &plan.target_template),
+            note: snapshot.steps_note(&self.desired.key).cloned(),
+            approvals: snapshot.approvals.get(&self.desired.key).cloned().unwrap_or_default(),
+            node_seconds: None,
+            wait_until: session.waits_until(&self.args.pace, snapshot.observed_at),
         })
     }
 

@@ -128,6 +128,11 @@ pub(super) struct PaceFlags {
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = duration)]
     pub(super) timeout: Option<Duration>,
 
+    /// Time for which the run itself waits for soaks, approvals and windows of its policy, instead of
+    /// exiting with 8 or 9; default: not at all
+    #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = duration)]
+    pub(super) wait: Option<Duration>,
+
     /// Time to wait for another run's lock
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = duration)]
     #[arg(default_value = "30s")]
@@ -230,6 +235,8 @@ impl AllowFlags {
             | GuardCode::ForceConflicts
             | GuardCode::GitOps
             | GuardCode::PolicyChange
+            | GuardCode::EmptyStep
+            | GuardCode::SurgeUnderPolicy
             | GuardCode::ManagedBy => false,
         }
     }

@@ -80,9 +80,14 @@ pub(super) async fn besides(
     Error::NotPermitted { missing, held: Vec::new() }
 }
 
-/// The errands of a plan, one per DaemonSet.
-pub(super) fn errands(plan: &Plan) -> Vec<Errand> {
-    plan.daemon_sets.iter().map(errand).collect()
+/// The errands of a plan of these DaemonSets, one per DaemonSet.
+pub(super) fn errands(plan: &Plan, desired: &[DesiredDaemonSet]) -> Vec<Errand> {
+    let of = |plan: &DaemonSetPlan| {
+        let key = plan.key();
+        let approvals = desired.iter().any(|one| one.key == key && one.asks_for_approvals());
+        errand(plan).with_approvals(approvals)
+    };
+    plan.daemon_sets.iter().map(of).collect()
 }
 
 fn errand(plan: &DaemonSetPlan) -> Errand {
@@ -100,7 +105,10 @@ fn errand(plan: &DaemonSetPlan) -> Errand {
 /// The errands of DaemonSets that may not be read.
 pub(super) fn errands_unseen(desired: &[DesiredDaemonSet]) -> Vec<Errand> {
     let work = Work::Change { creates: false };
-    desired.iter().map(|one| Errand::with(&one.key, one.managed_by, work)).collect()
+    let of = |one: &DesiredDaemonSet| {
+        Errand::with(&one.key, one.managed_by, work).with_approvals(one.asks_for_approvals())
+    };
+    desired.iter().map(of).collect()
 }
 
 async fn require(

@@ -122,6 +122,8 @@ fn rolled_out(key: &DaemonSetKey, snapshot: &Snapshot) -> Result<(), NotDone> {
     match Completion::of(status) {
         Completion::Complete { updated: _, unready: _ } => Ok(()),
         Completion::Paused => Err(NotDone::Paused),
+        Completion::Waiting { for_approval: false } => Err(NotDone::Waits),
+        Completion::Waiting { for_approval: true } => Err(NotDone::WaitsForApproval),
         Completion::Aborted => Err(NotDone::Aborted),
         Completion::InProgress { .. } | Completion::OnDelete { .. } => Err(NotDone::NotRolledOut),
     }
@@ -150,6 +152,15 @@ impl NotDone {
         match plan.pause.as_ref().map(|pause| pause.state) {
             Some(PauseState::Aborted) => Self::Aborted,
             Some(PauseState::Paused) => Self::Paused,
+            Some(PauseState::Waiting) => {
+                let pause = plan.pause.iter();
+                let mut waits_for = pause.flat_map(|pause| &pause.waits_for);
+                if waits_for.any(|wait| wait.kind.needs_person()) {
+                    Self::WaitsForApproval
+                } else {
+                    Self::Waits
+                }
+            }
             None => Self::NotRolledOut,
         }
     }

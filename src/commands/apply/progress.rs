@@ -42,6 +42,16 @@ pub(super) struct ProgressReporter<'a> {
     /// The last line, so that a retried request is not reported again.
     last_words: String,
     arrivals: Arrivals,
+    suggested_undo: SuggestedUndo,
+}
+
+/// The rollback that the end of a rollout suggests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SuggestedUndo {
+    /// To the previous revision.
+    Previous,
+    /// To an earlier one: the run was an `undo`, and the same again would end in the same way.
+    Earlier,
 }
 
 /// Number of nodes that got a pod without a delete of this run.
@@ -70,7 +80,13 @@ impl<'a> ProgressReporter<'a> {
             last_line: None,
             last_words: String::new(),
             arrivals: Arrivals::default(),
+            suggested_undo: SuggestedUndo::Previous,
         }
+    }
+
+    /// The same reporter, which suggests this rollback.
+    pub(super) fn suggesting(self, suggested_undo: SuggestedUndo) -> Self {
+        Self { suggested_undo, ..self }
     }
 
     /// Reports one event.
@@ -142,12 +158,19 @@ impl<'a> ProgressReporter<'a> {
                     replaced: replaced.len(),
                     slowest: timing::slowest(replaced).map(ReplacedNode::from).collect(),
                     evidence: evidence.document(),
+                    waits_for: match outcome {
+                        Outcome::Waiting { waits_for } => waits_for.clone(),
+                        _others => Vec::new(),
+                    },
                     left,
                 };
                 self.json(now, &outcome.to_string(), event);
             }
             _text => {
-                for words in words_of(ending, &self.arrivals, evidence, self.key) {
+                let words = words_of(ending, &self.arrivals, evidence);
+                for words in
+                    words.into_iter().chain(ways(&ending.outcome, self.key, self.suggested_undo))
+                {
                     self.line(now, &words);
                 }
             }
@@ -207,13 +230,8 @@ fn waiting(wait: &LockWait, now: Timestamp) -> (String, RunEventData) {
     (words, event)
 }
 
-/// The lines about the end: outcome, failed and unfinished nodes, durations, next steps.
-fn words_of(
-    ending: &Ending,
-    arrivals: &Arrivals,
-    evidence: &Evidence,
-    key: &DaemonSetKey,
-) -> Vec<String> {
+/// The lines about the end: outcome, failed and unfinished nodes, durations.
+fn words_of(ending: &Ending, arrivals: &Arrivals, evidence: &Evidence) -> Vec<String> {
     let Ending { outcome, interrupted: _, replaced, left } = ending;
     let failed = outcome.failed();
     let mut words = vec![outcome.to_string()];
@@ -229,7 +247,6 @@ fn words_of(
     })));
     words.extend(timing::words(replaced));
     words.extend(arrivals.words());
-    words.extend(ways(outcome, key));
     words
 }
 
@@ -251,10 +268,16 @@ fn codes(reasons: &[Reason]) -> Vec<String> {
 }
 
 /// The next steps: how to resume, and how to roll back.
-fn ways(outcome: &Outcome, key: &DaemonSetKey) -> Vec<String> {
+fn ways(outcome: &Outcome, key: &DaemonSetKey, undo: SuggestedUndo) -> Vec<String> {
     let on = "to resume: run it again";
     let retry = "to resume: fix the cause and run it again, with --retry for the same template";
-    let back = format!("to roll back: ds-apply undo {key}");
+    let back = match undo {
+        SuggestedUndo::Previous => format!("to roll back: ds-apply undo {key}"),
+        SuggestedUndo::Earlier => format!(
+            "to roll back further: ds-apply undo {key} --to-revision N (ds-plan history {key} \
+             lists them)"
+        ),
+    };
     let release = format!("to let the controller continue by itself: ds-apply release {key}");
     match outcome {
         Outcome::Aborted { .. } | Outcome::Paused { why: PauseReason::Failed { .. } } => {
@@ -268,6 +291,19 @@ fn ways(outcome: &Outcome, key: &DaemonSetKey) -> Vec<String> {
         }
         Outcome::Paused { .. } | Outcome::Interrupted { paused: true } => {
             vec![on.to_owned(), back]
+        }
+        Outcome::Waiting { waits_for } => {
+            let approvals = waits_for.iter().filter(|wait| wait.kind.needs_person());
+            let approve = approvals.map(|wait| {
+                let step = &wait.step;
+                format!("to approve: ds-apply approve {key} {step}, then run it again")
+            });
+            let mut ways: Vec<String> = approve.collect();
+            if ways.is_empty() {
+                ways.push("to continue: run it again then, or let a schedule do it".to_owned());
+            }
+            ways.push(back);
+            ways
         }
         Outcome::Interrupted { paused: false } => vec![on.to_owned()],
         Outcome::Stale { held: true, .. } => {
@@ -286,6 +322,13 @@ pub(super) fn exit(outcome: &Outcome) -> Exit {
     match outcome {
         Outcome::Done => Exit::Done,
         Outcome::Paused { .. } | Outcome::Stale { held: true, .. } => Exit::Paused,
+        Outcome::Waiting { waits_for } => {
+            if waits_for.iter().any(|wait| wait.kind.needs_person()) {
+                Exit::ApprovalNeeded
+            } else {
+                Exit::Waiting
+            }
+        }
         Outcome::Aborted { rolled_back, .. } => match rolled_back {
             None | Some(RolledBack::Fully | RolledBack::Failed(_) | RolledBack::Stopped(_)) => {
                 Exit::Paused
@@ -335,12 +378,10 @@ mod tests {
         };
         let (replaced, left) = ([9, 11, 10].map(replaced).into(), left.into());
         let ending = Ending { outcome, interrupted: false, replaced, left };
-        words_of(
-            &ending,
-            &Arrivals::default(),
-            &Evidence::default(),
-            &DaemonSetKey::new("log", "agent"),
-        )
+        let words = words_of(&ending, &Arrivals::default(), &Evidence::default());
+        let ways =
+            ways(&ending.outcome, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Previous);
+        words.into_iter().chain(ways).collect()
     }
 
     #[test]
@@ -398,6 +439,17 @@ mod tests {
         ] {
             assert_eq!(words(outcome), want);
         }
+    }
+
+    #[test]
+    fn after_a_failed_undo_another_revision_is_suggested() {
+        let outcome =
+            Outcome::Aborted { failed: failed(1), to: "agent-a".into(), rolled_back: None };
+        assert_eq!(
+            ways(&outcome, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Earlier)[1],
+            "to roll back further: ds-apply undo log/agent --to-revision N (ds-plan history \
+             log/agent lists them)"
+        );
     }
 
     #[test]

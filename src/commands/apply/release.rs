@@ -1,5 +1,6 @@
 //! `ds-apply release`: restores the declared strategy of a paused DaemonSet.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::approve::{DRY_RUN, ask, show};
@@ -105,6 +106,10 @@ async fn release(
         deadline: session.ends(&args.pace, snapshot.observed_at),
         allow_mass_eviction: true,
         failed_before: false,
+        note: None,
+        approvals: BTreeMap::new(),
+        node_seconds: None,
+        wait_until: None,
     };
     let lock = session.lock(key, &args.pace, args.output).await?;
     let ending = session.run_rollout(&Owner::from(live), &lock, task, args.output).await;

@@ -1,7 +1,7 @@
 //! `ds-apply roll` and `step`: replace the outdated pods of a DaemonSet that declares `OnDelete`,
 //! in waves, without writing the object.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::approve::Asking;
 use super::flags::{CommonFlags, NamedFlags};
@@ -154,6 +154,10 @@ impl One<'_> {
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
             failed_before: false,
+            note: None,
+            approvals: BTreeMap::new(),
+            node_seconds: None,
+            wait_until: None,
         })
     }
 

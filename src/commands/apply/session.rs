@@ -11,7 +11,7 @@ use super::evidence;
 use super::flags::PaceFlags;
 use super::identity;
 use super::predecessors::NotDone;
-use super::progress::ProgressReporter;
+use super::progress::{ProgressReporter, SuggestedUndo};
 use crate::connection::{self, Connection};
 use crate::error::{Error, Place, RehearsalError};
 use crate::exit::Exit;
@@ -41,6 +41,8 @@ pub(super) struct Session {
     pub holder: Holder,
     /// Whether to show the logs of failed containers (`--logs`).
     pub logs: bool,
+    /// The rollback that the end of a rollout suggests.
+    pub suggested_undo: SuggestedUndo,
     /// The clock for elapsed time.
     clock: Clock,
     /// The format of the output.
@@ -105,6 +107,7 @@ impl Session {
             cluster,
             holder,
             logs: false,
+            suggested_undo: SuggestedUndo::Previous,
             clock,
             output: Format::Text,
             recording: shell.rehearsal.then(Recording::default),
@@ -190,6 +193,12 @@ impl Session {
         pace.ends(now, self.elapsed())
     }
 
+    /// The time until which the run itself waits for steps, if the clock of the server is at `now`.
+    pub(super) fn waits_until(&self, pace: &PaceFlags, now: Timestamp) -> Option<Timestamp> {
+        let left = pace.wait?.saturating_sub(self.elapsed());
+        now.checked_add(left).ok()
+    }
+
     fn elapsed(&self) -> Duration {
         self.clock.now().saturating_sub(self.begun)
     }
@@ -239,7 +248,10 @@ impl Session {
         let scope = Scope::Namespaces([key.namespace.clone()].into());
         let snapshot = self
             .unless_interrupted(async |shell, cluster| {
-                Ok(cluster.live().snapshot_for(desired, &scope, shell.now).await?)
+                let live = cluster.live();
+                let mut snapshot = live.snapshot_for(desired, &scope, shell.now).await?;
+                live.read_approvals(desired, &mut snapshot).await?;
+                Ok(snapshot)
             })
             .await?;
         if let Some(recording) = &mut self.recording {
@@ -319,7 +331,8 @@ impl Session {
         let Owner { key, managed_by, .. } = *owner;
         self.acts();
         let observer = self.observe(owner).await?;
-        let mut reporter = ProgressReporter::new(key, output, &self.shell);
+        let mut reporter =
+            ProgressReporter::new(key, output, &self.shell).suggesting(self.suggested_undo);
         let mut clocks = Clocks { cluster: &self.cluster, shown: false };
         let (recorded, mut events) = (self.recording.is_some(), Vec::new());
         let lock = Arc::clone(lock);

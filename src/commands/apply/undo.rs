@@ -6,6 +6,7 @@ use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::{ApprovalRequest, planned};
 use super::predecessors::Predecessors;
+use super::progress::SuggestedUndo;
 use super::session::{Session, find};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -49,6 +50,7 @@ pub(super) async fn run(
     keys: &[DaemonSetKey],
     session: &mut Session,
 ) -> Result<Exit, Error> {
+    session.suggested_undo = SuggestedUndo::Earlier;
     if !args.named.common.dry_run {
         permitted::check_named(keys, Work::Change { creates: false }, session).await?;
     }
@@ -94,7 +96,7 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
         predecessors: &Predecessors::NONE,
     };
     let Approved { any, refused } =
-        asking.approve(&plan, &permitted::errands(&plan), false, session).await?;
+        asking.approve(&plan, &permitted::errands(&plan, &[]), false, session).await?;
     if !any {
         return Ok(Exit::Done);
     }

@@ -65,6 +65,8 @@ fn ended(status: &StatusReport) -> Option<Exit> {
     let each = status.daemon_sets.iter().map(|one| match Completion::of(one) {
         Completion::Complete { .. } => Some(Exit::Done),
         Completion::InProgress { .. } => None,
+        Completion::Waiting { for_approval: true } => Some(Exit::ApprovalNeeded),
+        Completion::Waiting { for_approval: false } => Some(Exit::Waiting),
         Completion::Paused | Completion::Aborted | Completion::OnDelete { .. } => {
             Some(Exit::Paused)
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{DaemonSetKey, DaemonSetSpec, Labels, ManagedBy, PolicySpec, RolloutPolicy};
+use super::{
+    DaemonSetKey, DaemonSetSpec, Labels, ManagedBy, PolicySpec, PolicyStep, RolloutPolicy,
+};
 
 /// One file of manifests: its path and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +68,17 @@ impl DesiredDaemonSet {
             Some(policy) => Cow::Borrowed(&policy.spec),
             None => Cow::Owned(PolicySpec::default()),
         }
+    }
+
+    /// The steps of its policy that begin only after an approval.
+    pub fn steps_to_approve(&self) -> impl Iterator<Item = &PolicyStep> {
+        let steps = self.policy.iter().flat_map(|policy| &policy.spec.steps);
+        steps.filter(|step| step.approve)
+    }
+
+    /// Whether any step of its policy begins only after an approval.
+    pub fn asks_for_approvals(&self) -> bool {
+        self.steps_to_approve().next().is_some()
     }
 }
 

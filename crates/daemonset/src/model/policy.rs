@@ -13,7 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 pub use steps::{Domains, PolicyStep, Soak, StepNodes, StepSelector, WhileWaiting};
 
-use super::{DaemonSetKey, DaemonSetSpec, IntOrPercent, Labels, ManagedBy, MinReady};
+use super::{
+    DaemonSetKey, DaemonSetSpec, Exclusion, IntOrPercent, Labels, ManagedBy, MinReady, Window,
+};
 
 /// A policy, as written in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -90,6 +92,13 @@ pub struct PolicySpec {
     /// ones; all other nodes are an implied last step.
     #[serde(default)]
     pub steps: Vec<PolicyStep>,
+    /// Maintenance windows: a node begins only while one is open and long enough for it; what began is
+    /// finished. Always open without windows.
+    #[serde(default, deserialize_with = "Window::list")]
+    pub windows: Vec<Window>,
+    /// Periods in which no window is open.
+    #[serde(default)]
+    pub exclusions: Vec<Exclusion>,
     /// The template that is live between the runs of a rollout that waits.
     #[serde(default)]
     pub while_waiting: WhileWaiting,
@@ -214,6 +223,22 @@ impl PolicySpec {
         own.map_or(max_unavailable, |limit| limit.min(max_unavailable))
     }
 
+    /// Only what limits how many nodes are disturbed at once: the way back waits for no steps, soaks,
+    /// approvals and windows.
+    #[must_use]
+    pub fn budgets(&self) -> Self {
+        let domains = self.domains.as_ref();
+        let domains = domains.map(|it| Domains { soak: Soak::default(), ..it.clone() });
+        Self {
+            domains,
+            steps: Vec::new(),
+            windows: Vec::new(),
+            exclusions: Vec::new(),
+            max_duration: None,
+            ..self.clone()
+        }
+    }
+
     /// The time that new pods of a DaemonSet must stay up.
     pub fn min_ready(&self, spec: &DaemonSetSpec) -> MinReady {
         MinReady::of(spec, self.min_ready_seconds)
@@ -233,6 +258,8 @@ impl Default for PolicySpec {
             after: Vec::new(),
             domains: None,
             steps: Vec::new(),
+            windows: Vec::new(),
+            exclusions: Vec::new(),
             while_waiting: WhileWaiting::default(),
             max_duration: None,
             progress_deadline: Deadline::default(),

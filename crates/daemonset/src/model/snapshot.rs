@@ -52,10 +52,10 @@ pub struct Snapshot {
 }
 
 /// An object with a field that could not be decoded. The snapshot contains the rest: a pod or node
-/// as not Ready, a revision without template, but no DaemonSet for a record.
+/// as not Ready, a revision without template, the other approvals, but no DaemonSet for a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unreadable {
-    /// `Pod`, `Node`, `ControllerRevision`, `ConfigMap`.
+    /// `Pod`, `Node`, `ControllerRevision`, `ConfigMap` of a record, or [`APPROVAL`](Self::APPROVAL).
     pub kind: &'static str,
     /// Its namespace; `None` for nodes.
     pub namespace: Option<NamespaceName>,
@@ -63,6 +63,11 @@ pub struct Unreadable {
     pub name: String,
     /// The field and the error.
     pub reason: String,
+}
+
+impl Unreadable {
+    /// The kind of a ConfigMap with approvals of which some cannot be read.
+    pub const APPROVAL: &'static str = "Approval";
 }
 
 /// The identity of a snapshot's cluster.

@@ -15,7 +15,7 @@ pub const STEPS_ANNOTATION: &str = "ds-plan.dev/steps";
 
 /// What a rollout has noted about its steps. Times are by the server's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase")]
 pub struct StepsNote {
     /// Digest of the template that is rolled out.
     pub template: String,
@@ -23,7 +23,7 @@ pub struct StepsNote {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// Steps by name; domains of a step as `STEP/DOMAIN`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steps: BTreeMap<String, StepNote>,
     /// Approvals from before this time are void: a rollout has ended since.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct StepsNote {
 
 /// The progress of one step, or of one domain in a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase")]
 pub struct StepNote {
     /// Digest of the step as the policy has it: an edited step is not done.
     pub digest: String,

@@ -55,6 +55,30 @@ fn each_work_needs_what_it_does_and_no_more() {
 }
 
 #[test]
+fn approvals_are_read_where_a_policy_asks_for_some() {
+    use Weight::{Optional, Required};
+    let (change, look) = (Work::Change { creates: false }, Work::Look);
+    for (managed_by, work, approvals, want) in [
+        (ManagedBy::DaemonSetController, change, true, Some(Required)),
+        (ManagedBy::DaemonSetController, change, false, Some(Optional)),
+        (ManagedBy::DaemonSetController, Work::Roll, true, Some(Required)),
+        (ManagedBy::DaemonSetController, look, true, None),
+        (ManagedBy::DaemonSetController, Work::Release, true, None),
+        // A guard blocks it.
+        (ManagedBy::DsApply, change, true, None),
+    ] {
+        let all = needs(&[errand(managed_by, work).with_approvals(approvals)]);
+        let found = all.iter().find(|need| need.permission.resource == Resource::Approvals);
+        let weight = found.map(|need| need.weight);
+        assert_eq!(weight, want, "{managed_by} {work:?} {approvals}");
+        let Some(need) = found else { continue };
+        assert_eq!((need.permission.verb, need.role), (Get, Role::DsApply));
+        let name = need.of(need.names.as_ref().and_then(BTreeSet::first)).name;
+        assert_eq!(name.as_deref(), Some("ds-plan-agent-approvals"));
+    }
+}
+
+#[test]
 fn the_in_process_controller_needs_to_create_pods() {
     let beside = words(&[errand(ManagedBy::DaemonSetController, Work::Change { creates: true })]);
     assert!(beside.contains(&"[create pods]".to_owned()), "{beside:?}");

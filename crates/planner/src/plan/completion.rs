@@ -9,6 +9,7 @@ use std::fmt;
 use super::pause::PauseState;
 use super::reason::Reason;
 use super::status::{DaemonSetStatusReport, NodeObstacles};
+use crate::steps::WaitKind;
 use crate::words::{agree, count};
 use daemonset::model::SkipUnreadyNodes;
 
@@ -33,6 +34,11 @@ pub enum Completion {
     },
     /// It is paused, and no run is in progress.
     Paused,
+    /// Its policy lets no more nodes begin for now, and no run is in progress.
+    Waiting {
+        /// Whether it waits for a person.
+        for_approval: bool,
+    },
     /// It failed and was aborted: the last good template is live again.
     Aborted,
     /// The strategy is `OnDelete`, and no run is in progress: outdated pods stay.
@@ -57,6 +63,11 @@ impl Completion {
         match status.pause.as_ref().map(|pause| pause.state) {
             Some(PauseState::Aborted) => return Self::Aborted,
             Some(PauseState::Paused) => return Self::Paused,
+            Some(PauseState::Waiting) => {
+                let waits_for = status.pause.iter().flat_map(|pause| &pause.waits_for);
+                let for_approval = waits_for.map(|wait| wait.kind).any(WaitKind::needs_person);
+                return Self::Waiting { for_approval };
+            }
             None => {}
         }
         if status.observed_generation < status.generation {
@@ -147,6 +158,12 @@ impl fmt::Display for Completion {
                 count(*desired, "node")
             ),
             Self::Paused => f.write_str("paused, and no run is in progress"),
+            Self::Waiting { for_approval: true } => {
+                f.write_str("waiting for an approval, and no run is in progress")
+            }
+            Self::Waiting { for_approval: false } => {
+                f.write_str("waiting, and no run is in progress")
+            }
             Self::Aborted => f.write_str("aborted: it failed, and the last good template is live"),
             Self::OnDelete { outdated } => write!(
                 f,
@@ -205,6 +222,7 @@ mod tests {
             commit: None,
             by: None,
             failed: None,
+            waits_for: Vec::new(),
         }
     }
 
@@ -250,6 +268,8 @@ mod tests {
             (PauseState::Paused, None, "paused, and no run"),
             (PauseState::Paused, Some(false), "paused, and no run"),
             (PauseState::Paused, Some(true), "in progress"),
+            (PauseState::Waiting, None, "waiting, and no run"),
+            (PauseState::Waiting, Some(true), "in progress"),
             (PauseState::Aborted, None, "aborted: it failed"),
             (PauseState::Aborted, Some(true), "in progress"),
         ] {

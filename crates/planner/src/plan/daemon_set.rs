@@ -9,7 +9,7 @@ use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
     Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, FieldChange, Guard, NewPods,
-    NodePlan, Strategy, Warning, Wave,
+    NodePlan, StepPlan, Strategy, Warning, Wave,
 };
 use super::guards::{Judged, guards};
 use super::input::Detail;
@@ -18,13 +18,20 @@ use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
 use super::secrets::ShownValues;
 use super::waves::Schedule;
-use super::{object, warnings, waves};
+use super::{forecast, object, warnings, waves};
+use crate::steps::{WaitsFor, approved_steps};
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
+use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::Limits;
 use daemonset::controller::manage::View;
 use daemonset::controller::node_pods::Fleet;
+use daemonset::controller::revision_data::{Matching, matches};
+use daemonset::controller::start_times::StartTimes;
 use daemonset::controller::status;
 use daemonset::model::{
-    DaemonSet, DesiredDaemonSet, NamespaceName, NodeName, Place, PolicySpec, Snapshot,
+    Calendar, DaemonSet, DesiredDaemonSet, NamespaceName, NodeName, Place, PolicySpec, Revision,
+    RevisionHash, Snapshot,
 };
 
 /// A DaemonSet's plan with its guards and warnings.
@@ -48,6 +55,8 @@ pub(super) struct PlanRequest<'a> {
     pub created: &'a BTreeMap<NamespaceName, Place>,
     /// Level of detail.
     pub detail: Detail<'a>,
+    /// Start times of pods, if a policy has windows.
+    pub starts: Option<&'a StartTimes>,
 }
 
 /// Plans one DaemonSet.
@@ -56,7 +65,7 @@ pub(super) fn plan<'a>(
     fleet: &'a Fleet<'a>,
     applied: &'a Applied,
     since: Option<BaseChange>,
-    PlanRequest { force_conflicts, created, detail }: PlanRequest<'_>,
+    PlanRequest { force_conflicts, created, detail, starts }: PlanRequest<'_>,
 ) -> Planned {
     let desired = &applied.desired;
     let live = snapshot.daemon_set(&desired.key);
@@ -67,8 +76,19 @@ pub(super) fn plan<'a>(
         DaemonSetView::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&daemon_set_view.view());
     let pace = &*desired.policy_spec();
-    let Rollout { nodes, waves, holders, idle } =
-        rollout(&daemon_set_view, strategy, pace, untouched(change, live), detail.into());
+    let measured = starts.and_then(|starts| forecast::node_seconds(desired, starts));
+    let node_seconds = measured.unwrap_or(pace.progress_deadline.0);
+    let request = RolloutRequest {
+        strategy,
+        pace,
+        untouched: untouched(change, live),
+        described: detail.into(),
+        node_seconds,
+        live,
+        snapshot,
+    };
+    let Rollout { nodes, waves, steps, waits_for, empty_steps, holders, idle } =
+        rollout(&daemon_set_view, request);
     let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
     let plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
@@ -91,6 +111,8 @@ pub(super) fn plan<'a>(
         conflicts: applied.conflicts.clone(),
         forced_conflicts: applied.forced_conflicts.clone(),
         new_pods: (change == Change::Create).then(|| NewPods::of(desired.spec.template.raw())),
+        steps,
+        waits_for,
         waves,
         totals: totals(&nodes, idle),
         nodes,
@@ -105,6 +127,7 @@ pub(super) fn plan<'a>(
         now: now.as_ref(),
         daemon_set_view: &daemon_set_view,
         holders: &holders,
+        empty_steps: &empty_steps,
         failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
         force_conflicts,
         snapshot,
@@ -188,34 +211,82 @@ pub(super) struct Rollout {
     pub nodes: Vec<NodePlan>,
     /// The waves in order.
     pub waves: Vec<Wave>,
+    /// The steps of the policy.
+    pub steps: Vec<StepPlan>,
+    /// What keeps the next wave from beginning.
+    pub waits_for: Vec<WaitsFor>,
+    /// Names of the steps that select no node.
+    pub empty_steps: Vec<String>,
     /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
     pub holders: Vec<NodeName>,
     /// Number of other nodes: they have no pod and get none.
     pub idle: u32,
 }
 
-/// Plans the nodes and their waves; no actions at all if `untouched` is a reason against them.
-pub(super) fn rollout(
-    daemon_set_view: &DaemonSetView<'_>,
-    strategy: Strategy,
-    pace: &PolicySpec,
-    untouched: Option<Reason>,
-    described: Described,
-) -> Rollout {
+/// What nodes and waves are planned by.
+pub(super) struct RolloutRequest<'a> {
+    /// The strategy after the apply.
+    pub strategy: Strategy,
+    /// The policy.
+    pub pace: &'a PolicySpec,
+    /// The reason why no action is planned at all, if there is one.
+    pub untouched: Option<Reason>,
+    /// The nodes that get pods and reasons.
+    pub described: Described,
+    /// Time that the update of one node takes, in seconds.
+    pub node_seconds: u32,
+    /// The live DaemonSet.
+    pub live: Option<&'a DaemonSet>,
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+}
+
+/// Plans the nodes and their waves.
+pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutRequest<'_>) -> Rollout {
+    let RolloutRequest { strategy, pace, untouched, described, node_seconds, live, snapshot } =
+        request;
+    let last_good = last_good(live, snapshot);
     let PlannedNodes { mut nodes, budget_views, idle } =
-        nodes::planned_nodes(daemon_set_view, pace, described);
+        nodes::planned_nodes(daemon_set_view, pace, last_good.as_ref(), described);
     if let Some(reason) = untouched {
         leave_alone(&mut nodes, &reason);
         return Rollout { nodes, idle, ..Rollout::default() };
     }
-    let Schedule { waves, holders } = waves::schedule(
-        &mut nodes,
-        &budget_views,
+    let owner = &daemon_set_view.owner;
+    let template = template_digest(owner.spec.template.raw());
+    let note = snapshot.steps_note(owner.key);
+    let (uid, given) = (live.map(|live| &live.uid), snapshot.approvals.get(owner.key));
+    let approved = approved_steps(pace, uid, &template, note, given, snapshot.observed_at);
+    let rules = waves::Rules {
         strategy,
         pace,
-        pace.min_ready(daemon_set_view.owner.spec),
-    );
-    Rollout { nodes, waves, holders, idle }
+        min_ready_seconds: pace.min_ready(owner.spec),
+        templates: &daemon_set_view.target.templates,
+        fleet: daemon_set_view.view().fleet,
+        template: &template,
+        note,
+        approved: &approved,
+        calendar: &Calendar::of(&pace.windows, &pace.exclusions),
+        node_seconds,
+        now: snapshot.observed_at,
+    };
+    let Schedule { waves, steps, empty_steps, waits_for, holders } =
+        waves::schedule(&mut nodes, &budget_views, &rules);
+    Rollout { nodes, waves, steps, waits_for, empty_steps, holders, idle }
+}
+
+/// The hash of the last good template: that of the paused rollout's start, else the live one.
+fn last_good(live: Option<&DaemonSet>, snapshot: &Snapshot) -> Option<RevisionHash> {
+    let live = live?;
+    let pause = PausedRollout::of(live).ok().flatten();
+    let from = pause.and_then(|pause| pause.from);
+    let in_namespace = snapshot.revisions_in(&live.key.namespace);
+    let revisions = Claims::of(&Owner::from(live), in_namespace).claimed;
+    let is_good = |revision: &&&Revision| match &from {
+        Some(from) => revision.name == from.name,
+        None => matches(live.spec.template.raw(), &revision.data, Matching::Tolerant),
+    };
+    revisions.iter().filter(is_good).max_by_key(|it| it.number).map(|revision| hash_of(revision))
 }
 
 /// The reason why no action is planned for any pod of this DaemonSet; none if actions are allowed.

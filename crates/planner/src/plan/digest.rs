@@ -22,6 +22,11 @@ pub fn template_digest(template: &Value) -> String {
     hash(template)
 }
 
+/// Returns the digest of a JSON value, whatever the order of its fields.
+pub(crate) fn json_digest(value: &Value) -> String {
+    hash(value)
+}
+
 /// The planned changes of a DaemonSet, as input of the digest. Its plan must contain every node
 /// with something to do.
 pub(super) fn decided(plan: &DaemonSetPlan) -> Value {

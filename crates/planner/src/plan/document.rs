@@ -15,13 +15,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::pause::PausedRollout;
+use crate::steps::WaitsFor;
 use daemonset::model::{
     Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, NodeName, RevisionName,
     RevisionNumber, RevisionRef, Uid,
 };
 pub use new_pods::{Access, NewPods};
 pub(super) use nodes::rounds;
-pub use nodes::{Action, Fate, NodePlan, PodPlan, Wave};
+pub use nodes::{Action, Fate, NodePlan, PodPlan, StepPlan, StepState, Wave};
 pub use notices::{Guard, GuardCode, Warning};
 pub use origin::{ClusterSummary, SourceInfo, Zones};
 pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
@@ -163,6 +164,12 @@ pub struct DaemonSetPlan {
     /// Images, privileges and host access of its pods; none unless the DaemonSet is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_pods: Option<NewPods>,
+    /// The steps of the policy; empty if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepPlan>,
+    /// What keeps the next wave from beginning, beside the budget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<WaitsFor>,
     /// Nodes that are replaced together under one budget, in order.
     pub waves: Vec<Wave>,
     /// Plan of each node; nodes with nothing to do are left out unless requested.

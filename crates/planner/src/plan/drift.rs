@@ -123,7 +123,7 @@ fn of_live(
     });
     let object = spec::Live { object: live, pause: pause.as_ref(), revisions: &own, writers };
     found.extend(spec::deviations(&object, desired, show_values));
-    found.extend(pause.map(Deviation::of_pause));
+    found.extend(pause.map(|pause| Deviation::of_pause(pause, snapshot.observed_at)));
     found.extend(LeftoverPause::of(live).map(|left| Deviation::PauseLeftOver { left }));
     if live.status.observed_generation < live.generation {
         found.push(Deviation::NotObserved {

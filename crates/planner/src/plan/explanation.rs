@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::coded::Coded;
-use super::daemon_set::{Rollout, rollout, strategy};
+use super::daemon_set::{Rollout, RolloutRequest, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, ApiVersion, ClusterSummary, NodePlan, PodPlan, SourceInfo};
 use super::health;
@@ -146,8 +146,16 @@ pub fn explain(
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
     let strategy = strategy(&daemon_set_view.view());
     let policy = PolicySpec::default();
-    let Rollout { nodes, .. } =
-        rollout(&daemon_set_view, strategy, &policy, untouched, Described::All);
+    let request = RolloutRequest {
+        strategy,
+        pace: &policy,
+        untouched,
+        node_seconds: 0,
+        described: Described::All,
+        live: Some(live),
+        snapshot,
+    };
+    let Rollout { nodes, .. } = rollout(&daemon_set_view, request);
     explained(&daemon_set_view, nodes, snapshot, node, None)
 }
 

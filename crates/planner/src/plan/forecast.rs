@@ -56,6 +56,15 @@ pub(super) fn forecast(
     })
 }
 
+/// The time that the update of one node takes, in seconds, by the start times of pods in the
+/// cluster; `None` if none has started with these images.
+pub(super) fn node_seconds(desired: &DesiredDaemonSet, starts: &StartTimes) -> Option<u32> {
+    let (start, _) = starts.of(images(&desired.spec.template.raw()["spec"]))?;
+    let min_ready = desired.policy_spec().min_ready(&desired.spec);
+    let seconds = (STOP + start).as_secs() + u64::from(min_ready.first);
+    Some(u32::try_from(seconds).unwrap_or(u32::MAX))
+}
+
 /// Duration of each wave of a DaemonSet whose pods need `start` to become Ready.
 fn waves(plan: &DaemonSetPlan, start: Duration) -> Vec<Duration> {
     let waves = plan.waves.iter().map(|wave| {

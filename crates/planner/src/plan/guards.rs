@@ -42,6 +42,8 @@ pub(super) struct Judged<'a> {
     pub daemon_set_view: &'a DaemonSetView<'a>,
     /// Nodes that count as unavailable and that the plan does not change.
     pub holders: &'a [NodeName],
+    /// Names of the steps that select no node.
+    pub empty_steps: &'a [String],
     /// Whether `ds-apply` has recorded that a rollout of the target template failed.
     pub failed_before: bool,
     /// Field managers whose fields may be overwritten (`--force-conflicts`).
@@ -61,11 +63,12 @@ pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
 fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     let Judged {
         plan,
-        desired: _,
+        desired,
         live,
         now,
         daemon_set_view,
         holders,
+        empty_steps,
         failed_before,
         force_conflicts: allowed,
         snapshot,
@@ -76,6 +79,9 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     if let Some(other) = managed_by::other(plan, live, snapshot) {
         return vec![other];
     }
+    if let Some(own) = managed_by::own_approvals(plan, desired) {
+        return vec![own];
+    }
     let evicted = now.and_then(|now| mass_eviction(plan, now, daemon_set_view));
     let guards = [
         evicted,
@@ -83,8 +89,41 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         force_conflicts(plan, allowed),
         live.and_then(|live| git_ops(plan, live)),
         failed_template(plan, failed_before),
+        empty_step(plan, empty_steps),
+        surge_under_policy(plan, desired),
     ];
     guards.into_iter().flatten().collect()
+}
+
+/// A step that selects no node would be passed without a proof.
+fn empty_step(plan: &DaemonSetPlan, empty: &[String]) -> Option<Guard> {
+    if empty.is_empty() || plan.waves.is_empty() {
+        return None;
+    }
+    let (steps, verb) = (empty.join(", "), agree(empty.len(), "selects", "select"));
+    let message = format!(
+        "{} {steps} of policy {} {verb} no node of this DaemonSet, so nothing would be proven \
+         there. Correct the selector, or remove the step",
+        agree(empty.len(), "step", "steps"),
+        plan.policy.as_deref().unwrap_or_default()
+    );
+    Some(plan.guard(GuardCode::EmptyStep, message, None, Vec::new()))
+}
+
+/// Where the built-in controller surges, it chooses the nodes, by its own rules.
+fn surge_under_policy(plan: &DaemonSetPlan, desired: &DesiredDaemonSet) -> Option<Guard> {
+    let surges = matches!(plan.strategy, Strategy::RollingUpdate { max_surge: 1.., .. });
+    let policy = desired.policy.as_ref().filter(|_| surges)?;
+    let fields =
+        [(!policy.spec.steps.is_empty(), "steps"), (policy.spec.domains.is_some(), "domains")];
+    let set: Vec<&str> = fields.into_iter().filter_map(|(is, name)| is.then_some(name)).collect();
+    let set = set.join(" and ");
+    let message = format!(
+        "policy {} has {set}, but with `maxSurge` the DaemonSet controller chooses the nodes. Set \
+         `maxSurge: 0` and `maxUnavailable`, or remove {set} from the policy",
+        policy.metadata.name
+    );
+    (!set.is_empty()).then(|| plan.guard(GuardCode::SurgeUnderPolicy, message, None, Vec::new()))
 }
 
 /// A forced apply would silently overwrite changes of other field managers, such as a hotfix.

@@ -30,6 +30,8 @@ pub enum RolloutState {
     Settled,
     /// Not every node runs the live template.
     Unfinished,
+    /// Its policy lets no more nodes begin for now.
+    Waiting,
     /// `ds-apply` has paused it.
     Paused,
     /// It was aborted: it failed, and the last good template is live again.
@@ -38,13 +40,15 @@ pub enum RolloutState {
 
 impl RolloutState {
     /// All states, the most severe last.
-    pub const ALL: [Self; 4] = [Self::Settled, Self::Unfinished, Self::Paused, Self::Aborted];
+    pub const ALL: [Self; 5] =
+        [Self::Settled, Self::Unfinished, Self::Waiting, Self::Paused, Self::Aborted];
 
     /// Name of the state, as in the label of the metric.
     pub fn name(self) -> &'static str {
         match self {
             Self::Settled => "settled",
             Self::Unfinished => "unfinished",
+            Self::Waiting => "waiting",
             Self::Paused => "paused",
             Self::Aborted => "aborted",
         }
@@ -97,6 +101,7 @@ fn state(deviation: &Deviation) -> RolloutState {
     match deviation {
         Deviation::Aborted { .. } => RolloutState::Aborted,
         Deviation::Paused { .. } | Deviation::PauseUnreadable { .. } => RolloutState::Paused,
+        Deviation::Waiting { .. } => RolloutState::Waiting,
         Deviation::Unfinished { .. } | Deviation::NotObserved { .. } => RolloutState::Unfinished,
         Deviation::ObjectMissing
         | Deviation::ObjectTerminating

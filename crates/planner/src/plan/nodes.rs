@@ -12,14 +12,16 @@ use super::document::{Action, Fate, NodePlan, PodPlan};
 use super::input::Detail;
 use super::reason::Reason;
 use super::waves::{BudgetView, NodeBudgetState, PodBudgetState};
-use crate::classification::{Templates, fails};
+use crate::classification::{Availability, Templates, fails};
+use crate::steps::NodeUpdate;
 use daemonset::controller::backoff::FailedPods;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::manage::{Manage, View, manage};
 use daemonset::controller::placement::{Obstacle, Placement};
 use daemonset::controller::reasons::DeleteReason;
 use daemonset::model::{
-    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, Uid, UpdateStrategy,
+    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, RevisionHash, Uid,
+    UpdateStrategy,
 };
 
 /// Plans the nodes of one DaemonSet.
@@ -29,6 +31,10 @@ struct NodePlanner<'a> {
     /// Policy, which defines when a pod fails.
     pace: &'a PolicySpec,
     templates: &'a Templates,
+    /// Hash of the last good template, if it is known.
+    last_good: Option<&'a RevisionHash>,
+    /// The times for which pods must have been Ready.
+    availability: Availability,
     /// Pods that it will release, by node.
     released: HashMap<&'a NodeName, Vec<&'a Pod>>,
     /// Pods that it will adopt.
@@ -75,6 +81,7 @@ pub(super) struct PlannedNodes {
 pub(super) fn planned_nodes(
     daemon_set_view: &DaemonSetView<'_>,
     pace: &PolicySpec,
+    last_good: Option<&RevisionHash>,
     described: Described,
 ) -> PlannedNodes {
     let mut released: HashMap<&NodeName, Vec<&Pod>> = HashMap::new();
@@ -87,6 +94,11 @@ pub(super) fn planned_nodes(
         view: daemon_set_view.view(),
         pace,
         templates: &daemon_set_view.target.templates,
+        last_good,
+        availability: Availability {
+            outdated: daemon_set_view.owner.spec.min_ready_seconds,
+            updated: pace.min_ready(daemon_set_view.owner.spec).first,
+        },
         released,
         adopted: daemon_set_view.pods.adopted.iter().map(|pod| &pod.uid).collect(),
         described,
@@ -125,6 +137,9 @@ impl NodePlanner<'_> {
             desired: placement.may_start,
             node: node_standing(node, self.view.now),
             pod: self.pod_standing(&fates),
+            update: self.update(&fates),
+            has_available_pod: fates.iter().any(|(pod, _)| self.is_available(pod)),
+            restarts: fates.iter().map(|(pod, _)| pod.restarts).max().unwrap_or(0),
         };
         let mut plan = NodePlan {
             name: node.name.clone(),
@@ -287,6 +302,25 @@ impl NodePlanner<'_> {
         }
     }
 
+    /// How far the update of a node with these pods is.
+    fn update(&self, fates: &[(&Pod, PodFate)]) -> NodeUpdate {
+        let find = |wanted: &PodFate| fates.iter().find(|(_, fate)| fate == wanted);
+        match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
+            (Some((pod, _)), _) => NodeUpdate::Outdated {
+                is_intermediate: self.last_good.is_some_and(|hash| !pod.has_hash(hash)),
+            },
+            (None, Some((pod, _))) if self.is_available(pod) => {
+                NodeUpdate::Updated { since: pod.up_since() }
+            }
+            (None, _) => NodeUpdate::InProgress,
+        }
+    }
+
+    fn is_available(&self, pod: &Pod) -> bool {
+        let is_updated = self.templates.is_updated(pod);
+        self.availability.is_available(pod, is_updated, self.view.now)
+    }
+
     /// Plans of nodes that no longer exist, for their pods.
     fn vanished(&self) -> impl Iterator<Item = PlannedNode> {
         let exists = |node: &NodeName| self.view.fleet.position(node).is_some();
@@ -315,6 +349,9 @@ impl NodePlanner<'_> {
                 desired: false,
                 node: NodeBudgetState::Ready,
                 pod: PodBudgetState::Other,
+                update: NodeUpdate::InProgress,
+                has_available_pod: false,
+                restarts: 0,
             },
         })
     }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::annotations::ROLLOUT_ANNOTATION;
+use crate::steps::WaitsFor;
 use daemonset::model::{DaemonSet, FIELD_MANAGER, RevisionRef, UpdateStrategy, short_commit};
 
 /// The value of the annotation: the rollout in progress, and the strategy to restore.
@@ -41,6 +42,9 @@ pub struct PausedRollout {
     /// Digest of the template that failed; only for an aborted rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// What the rollout waits for; only for a waiting one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<WaitsFor>,
 }
 
 /// State of a paced rollout.
@@ -49,6 +53,9 @@ pub struct PausedRollout {
 pub enum PauseState {
     /// The new template is live, and pods are replaced one wave after the other.
     Paused,
+    /// No more nodes may begin for now: unless the policy keeps the target, the last good template is
+    /// live again. The next run resumes it.
+    Waiting,
     /// It failed: the last good template is live again, and no pod is replaced.
     Aborted,
 }
@@ -141,10 +148,21 @@ pub(super) fn as_declared<'a>(
 /// `paused by ci since 2026-08-01T12:00:00Z, commit 4f2c9e1, from revision 7`.
 impl fmt::Display for PausedRollout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { state, declared: _, plan_digest: _, from, since, commit, by, failed: _ } = self;
+        let Self {
+            state,
+            declared: _,
+            plan_digest: _,
+            from,
+            since,
+            commit,
+            by,
+            failed: _,
+            waits_for,
+        } = self;
         write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
         commit.iter().try_for_each(|commit| write!(f, ", commit {}", short_commit(commit)))?;
-        from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))
+        from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))?;
+        waits_for.iter().try_for_each(|wait| write!(f, ", {wait}"))
     }
 }
 
@@ -168,6 +186,7 @@ impl fmt::Display for PauseState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Paused => "paused",
+            Self::Waiting => "waiting",
             Self::Aborted => "aborted",
         })
     }
@@ -193,6 +212,7 @@ mod tests {
             commit: Some("4f2c9e1".into()),
             by: None,
             failed: None,
+            waits_for: Vec::new(),
         }
     }
 

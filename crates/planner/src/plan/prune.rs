@@ -183,6 +183,8 @@ fn removal(
         forced_conflicts: Vec::new(),
         base: None,
         new_pods: None,
+        steps: Vec::new(),
+        waits_for: Vec::new(),
         waves: Vec::new(),
         totals: totals(&nodes, idle),
         nodes,

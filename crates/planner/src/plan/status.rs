@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::coded::Coded;
-use super::daemon_set::{Rollout, held, rollout, strategy};
+use super::daemon_set::{Rollout, RolloutRequest, held, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Warning};
 use super::lock::LockStatus;
@@ -128,9 +128,16 @@ fn budget_view(
 ) -> DaemonSetStatusReport {
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
     let strategy = strategy(&daemon_set_view.view());
-    let pace = PolicySpec::default();
-    let Rollout { nodes, .. } =
-        rollout(daemon_set_view, strategy, &pace, untouched, Described::Busy);
+    let request = RolloutRequest {
+        strategy,
+        pace: &PolicySpec::default(),
+        untouched,
+        node_seconds: 0,
+        described: Described::Busy,
+        live: Some(live),
+        snapshot,
+    };
+    let Rollout { nodes, .. } = rollout(daemon_set_view, request);
     let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());
     let lock = snapshot.lock_holder(&live.key);
     DaemonSetStatusReport {

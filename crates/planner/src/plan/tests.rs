@@ -1,5 +1,6 @@
 //! Tests of the whole planner on small clusters.
 
+mod approvals;
 mod guards;
 mod managed_by;
 mod nodes;

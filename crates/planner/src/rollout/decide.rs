@@ -101,8 +101,14 @@ impl<'w> Step<'_, 'w> {
         match (&task.goal, self.state.course.clone()) {
             (Goal::Apply(target), Course::Forward) => self.apply(target, live),
             (Goal::Apply(target), Course::Failed(failed)) => self.go_back(target, live, failed),
+            (Goal::Apply(target), Course::Waiting(waits_for)) => {
+                self.put_back(target, live, waits_for)
+            }
             (Goal::GoBack, _) => self.resume_rollback(live),
             (Goal::Roll(extent), Course::Forward) => self.roll(extent, live),
+            (Goal::Roll(_), Course::Waiting(waits_for)) => {
+                Ok(Halt::End(Outcome::Waiting { waits_for }))
+            }
             (Goal::Roll(_), Course::Failed(failed)) => Ok(Halt::End(Outcome::Paused {
                 why: PauseReason::Failed { failed, not_aborted: None },
             })),

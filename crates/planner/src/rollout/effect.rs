@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use super::outcome::Ending;
 use super::progress::Report;
 use super::request::{Delete, Write};
-use daemonset::model::{RevisionName, Uid};
+use daemonset::model::{RevisionName, StepsNote, Uid};
 
-/// One effect, performed in the order given. Requests (the first five) are each answered by one
+/// One effect, performed in the order given. Requests (the first six) are each answered by one
 /// [`Answer`](super::Answer).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -33,6 +33,8 @@ pub enum Effect {
         /// Its [`template_digest`](crate::plan::template_digest).
         digest: String,
     },
+    /// Note what has become of the steps, on the lock.
+    Note(Box<StepsNote>),
     /// Report progress to the user.
     Report(Report),
     /// Take a step no later than this, with [`Event::Observed`](super::Event::Observed). Valid until the

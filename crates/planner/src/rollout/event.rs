@@ -45,6 +45,8 @@ pub enum Answer {
     /// Answer to [`Effect::Remember`](super::Effect::Remember) and
     /// [`Effect::Forget`](super::Effect::Forget).
     Remembered(Result<(), Failure>),
+    /// Answer to [`Effect::Note`](super::Effect::Note).
+    Noted(Result<(), Failure>),
 }
 
 /// The written object, as the server returned it.

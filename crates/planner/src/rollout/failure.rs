@@ -35,9 +35,9 @@ use daemonset::model::{
 };
 
 /// The revision to roll back to, with its template.
-struct Good<'w> {
-    revision: &'w Revision,
-    template: Arc<Value>,
+pub(super) struct Good<'w> {
+    pub revision: &'w Revision,
+    pub template: Arc<Value>,
     placement: PodPlacement,
 }
 
@@ -51,7 +51,10 @@ fn aborted(live: &DaemonSet) -> Option<(RevisionRef, String)> {
             failed: Some(failed),
             ..
         } => Some((from, failed)),
-        PausedRollout { state: PauseState::Aborted | PauseState::Paused, .. } => None,
+        PausedRollout {
+            state: PauseState::Aborted | PauseState::Paused | PauseState::Waiting,
+            ..
+        } => None,
     }
 }
 
@@ -88,6 +91,7 @@ impl<'w> Step<'_, 'w> {
             Ok(good) => {
                 self.abort(target, live, &good)?;
                 self.remember(target)?;
+                self.note_end(true)?;
                 Ok(self.roll_back(live, &good, failed))
             }
             Err(why) => self.stay(target, live, failed, Some(why)),
@@ -104,12 +108,12 @@ impl<'w> Step<'_, 'w> {
         let Some((from, digest)) = aborted(live) else { return stale(Interference::Pause) };
         let good = self.at(&from, live).ok().filter(|good| is_template(live, &good.template));
         let Some(good) = good else { return stale(self.another_template(live)) };
-        self.note(Effect::Remember { digest })?;
+        self.remember_or_forget(Effect::Remember { digest })?;
         Ok(self.roll_back(live, &good, BTreeMap::new()))
     }
 
     /// The last good template, if it can be restored.
-    fn good(
+    pub(super) fn good(
         &self,
         target: &Target,
         live: &'w DaemonSet,
@@ -187,7 +191,7 @@ impl<'w> Step<'_, 'w> {
     /// pause annotation records it too.
     fn remember(&mut self, target: &Target) -> Flow<()> {
         let digest = template_digest(target.template.raw());
-        self.note(Effect::Remember { digest })
+        self.remember_or_forget(Effect::Remember { digest })
     }
 
     /// Removes the record of a failed template that is now rolled out completely. After some
@@ -197,10 +201,10 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let digest = template_digest(target.template.raw());
-        self.note(Effect::Forget { digest })
+        self.remember_or_forget(Effect::Forget { digest })
     }
 
-    fn note(&mut self, effect: Effect) -> Flow<()> {
+    fn remember_or_forget(&mut self, effect: Effect) -> Flow<()> {
         let remembering = self.state.remembering;
         if remembering.done {
             return Ok(());
@@ -238,7 +242,8 @@ impl<'w> Step<'_, 'w> {
             };
         }
         match self.pace(&view, Replacer::Run(&Extent::All)) {
-            Paced::Wait => Halt::Wait,
+            // The way back waits for nothing but budgets.
+            Paced::Wait | Paced::Held(_) => Halt::Wait,
             Paced::Clean => aborted(failed, Some(RolledBack::Fully)),
             Paced::Failed(again) => aborted(failed, Some(RolledBack::Failed(again))),
             Paced::Stalled(why) => aborted(failed, Some(RolledBack::Stopped(Box::new(why)))),
@@ -264,6 +269,7 @@ impl<'w> Step<'_, 'w> {
             return Ok(self.write(Purpose::Pause, target, Some(live), None, pause, provenance));
         }
         self.remember(target)?;
+        self.note_end(true)?;
         Ok(Halt::End(Outcome::Paused { why: PauseReason::Failed { failed, not_aborted } }))
     }
 }

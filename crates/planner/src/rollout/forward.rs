@@ -15,6 +15,7 @@ use super::outcome::{Attempt, Interference, Outcome, PauseReason};
 use super::pace::Paced;
 use super::request::Purpose;
 use super::state::{AllowedActions, Course, RequestState, Stall};
+use super::steps::started_at;
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::annotations::ROLLOUT_ANNOTATION;
@@ -31,7 +32,11 @@ impl<'w> Step<'_, 'w> {
     /// Rolls out the target.
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
+        self.note_failing_before(target, live);
         if !self.is_done(Purpose::Apply) {
+            if let Some(waits_for) = self.not_yet(target, live) {
+                return self.hold_before(target, live, waits_for);
+            }
             self.put_in_place(target, live)?;
         }
         self.appeared(live)?;
@@ -64,10 +69,12 @@ impl<'w> Step<'_, 'w> {
                 self.go_back(target, Some(live), failed)
             }
             Paced::Stalled(why) => Ok(Halt::End(Outcome::Paused { why })),
+            Paced::Held(waits_for) => self.hold(target, live, waits_for),
             Paced::Clean => match replacer {
                 Replacer::Run(_) => Ok(self.restore_strategy(target, &view)),
                 Replacer::Controller => {
                     self.forget(target)?;
+                    self.note_end(false)?;
                     Ok(Halt::End(Outcome::Done))
                 }
             },
@@ -106,7 +113,13 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let from = self.state.from.clone();
-        let pause = (paced && outdated).then(|| self.pause(target, PauseState::Paused, from));
+        // A rollout that is resumed began when it was paused first.
+        let since = pause.filter(|it| same_template && it.state == PauseState::Paused);
+        let since = since.map(|pause| pause.since);
+        let pause = (paced && outdated).then(|| {
+            let pause = self.pause(target, PauseState::Paused, from);
+            PausedRollout { since: since.unwrap_or(pause.since), ..pause }
+        });
         Err(self.write_target(target, Some(live), pause))
     }
 
@@ -188,8 +201,20 @@ impl<'w> Step<'_, 'w> {
         let Provenance { commit, plan_digest, change_cause: _, by } = self.task.provenance.clone();
         let declared = target.declared.value().clone();
         // Whole seconds, as everywhere in Kubernetes.
-        let since = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
-        PausedRollout { state, declared, plan_digest, from, since, commit, by, failed: None }
+        let started = started_at(self.state.note.as_ref(), target.template.raw());
+        let since = started.unwrap_or(self.now);
+        let since = Timestamp::from_second(since.as_second()).unwrap_or(since);
+        PausedRollout {
+            state,
+            declared,
+            plan_digest,
+            from,
+            since,
+            commit,
+            by,
+            failed: None,
+            waits_for: Vec::new(),
+        }
     }
 
     /// Checks that the live object is still as it was written, and returns the actor that replaces
@@ -212,7 +237,7 @@ impl<'w> Step<'_, 'w> {
                 self.state.writing.held = true;
                 Ok(Replacer::Run(&Extent::All))
             }
-            Some(PauseState::Aborted) => stale(Interference::Pause),
+            Some(PauseState::Aborted | PauseState::Waiting) => stale(Interference::Pause),
             None if live.spec.update_strategy != *target.declared.strategy() => {
                 stale(Interference::Strategy)
             }

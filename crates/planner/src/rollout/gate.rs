@@ -4,7 +4,8 @@
 //! in time gets `minReadySeconds` on top; an old pod has its grace period and the deadline to end.
 //!
 //! Only Ready nodes that should run a pod are checked; a NotReady node says nothing about the
-//! template. Not here: the consequences (`decide`).
+//! template, nor does a pod that failed before the rollout (`failing_before`). Not here: the
+//! consequences (`decide`).
 
 use std::collections::BTreeMap;
 
@@ -42,17 +43,19 @@ pub(super) struct GateReport {
 }
 
 /// Checks every node, and records since when each waits. A node on which no pod may be created yet
-/// is skipped.
+/// is skipped. `started_at` is the start of the rollout, by earlier runs too.
 pub(super) fn check(
     view: &RolloutView<'_>,
     pods: &mut Pods,
     creates: &Creates,
     pace: &PolicySpec,
+    started_at: Option<Timestamp>,
 ) -> GateReport {
-    let mut gate = Gate { view, pace, now: view.now, report: GateReport::default() };
+    let report = GateReport::default();
+    let mut gate = Gate { view, pace, now: view.now, started_at, report };
     let mut waiting = BTreeMap::new();
     for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
-        if node_view.node_budget != NodeBudget::Ready {
+        if node_view.node_budget != NodeBudget::Ready || node_view.failed_before {
             continue;
         }
         let (what, pod) = match node_view.pod_state {
@@ -94,6 +97,8 @@ struct Gate<'s, 'a> {
     view: &'s RolloutView<'a>,
     pace: &'s PolicySpec,
     now: Timestamp,
+    /// Start of the rollout, if it is noted.
+    started_at: Option<Timestamp>,
     report: GateReport,
 }
 
@@ -160,9 +165,12 @@ impl Gate<'_, '_> {
     }
 
     /// Fails if the pod restarted more often than allowed, available in between or not. Restarts of
-    /// a pod that is older than the deadline say nothing about the template.
+    /// a pod that is older than the deadline, and than the rollout, say nothing about the template.
     fn restarts(&mut self, node_view: &NodeView<'_>, pod: &Pod) {
-        let young = |created| self.now.duration_since(created) <= self.deadline();
+        let young = |created| {
+            self.now.duration_since(created) <= self.deadline()
+                || self.started_at.is_some_and(|started| created >= started)
+        };
         if pod.restarts > self.pace.max_restarts && pod.created.is_none_or(young) {
             let pod_failure = PodFailure::Restarts {
                 pod: pod.name.clone(),

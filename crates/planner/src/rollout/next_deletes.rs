@@ -6,8 +6,10 @@
 //! 1. Pods that are not Ready, if deleting them makes no further node unavailable: they never were
 //!    Ready, have not been for 60 s, or have a permanent failure; or all unavailable nodes are within
 //!    the budget.
-//! 2. Available pods, by wave and then by node name, as many as the budget (`maxUnavailable`) has
-//!    room for.
+//! 2. Available pods, by wave and then by node name, as many as the budgets (`maxUnavailable`, of
+//!    the step and the domain too) have room for.
+//!
+//! Of both, only nodes that the policy lets begin now ([`Evaluation::may_begin`]).
 //!
 //! The ramp limits both: how many nodes may be in flight at once, which is one until the first new
 //! pod is available, then two, four and so on up to the budget ([`Ramp::window`]). At most
@@ -29,6 +31,7 @@ use super::state::{RequestState, Stall, State};
 use super::task::Extent;
 use super::view::{NodeView, PodState, RolloutView, count};
 use crate::classification::{NodeBudget, has_failed_permanently};
+use crate::steps::{DomainProgress, Evaluation, WaitsFor};
 use daemonset::model::{NodeName, Pod, PodReadiness};
 
 /// Maximum number of pending deletes: that many may still be executed after the lock is lost.
@@ -60,14 +63,21 @@ pub(super) enum Next {
     },
     /// No progress, though outdated pods remain.
     Stalled(Stall),
+    /// The policy lets no more nodes begin for now, and none is in flight.
+    Held(Vec<WaitsFor>),
     /// No outdated pods remain in the scope of this run on Ready nodes.
     NothingLeft,
 }
 
 /// Decides the next action. The caller has checked the gates: no pod has failed.
-pub(super) fn next(view: &RolloutView<'_>, state: &State, replacer: Replacer<'_>) -> Next {
+pub(super) fn next(
+    view: &RolloutView<'_>,
+    state: &State,
+    replacer: Replacer<'_>,
+    steps: &Evaluation<'_>,
+) -> Next {
     match replacer {
-        Replacer::Run(extent) => Wave::of(view, state, extent).next(),
+        Replacer::Run(extent) => Wave::of(view, state, extent, steps).next(),
         Replacer::Controller => watch(view, state),
     }
 }
@@ -96,24 +106,39 @@ fn watch(view: &RolloutView<'_>, state: &State) -> Next {
     }
 }
 
-/// The evaluation of the wave in progress.
+/// A node with an outdated pod.
+#[derive(Clone, Copy)]
+struct Outdated<'s, 'a> {
+    /// Its position in the view.
+    at: usize,
+    node_view: &'s NodeView<'a>,
+    pod: &'a Pod,
+}
+
+/// The evaluation of the waves in progress.
 struct Wave<'s, 'a> {
     view: &'s RolloutView<'a>,
     state: &'s State,
     extent: &'s Extent,
+    steps: &'s Evaluation<'s>,
     /// Number of pods that may still be deleted, by the extent.
     left: usize,
 }
 
 impl<'s, 'a> Wave<'s, 'a> {
-    fn of(view: &'s RolloutView<'a>, state: &'s State, extent: &'s Extent) -> Self {
+    fn of(
+        view: &'s RolloutView<'a>,
+        state: &'s State,
+        extent: &'s Extent,
+        steps: &'s Evaluation<'s>,
+    ) -> Self {
         let left = match extent {
             Extent::All | Extent::Nodes(_) => usize::MAX,
             Extent::Count(count) => {
                 usize::try_from(count.saturating_sub(state.pods.count)).unwrap_or(usize::MAX)
             }
         };
-        Self { view, state, extent, left }
+        Self { view, state, extent, steps, left }
     }
 
     fn next(&self) -> Next {
@@ -129,6 +154,10 @@ impl<'s, 'a> Wave<'s, 'a> {
             return Next::Wait { until: unsettled.into_iter().min() };
         }
         let outdated = if self.left > 0 { count(self.outdated_in_scope()) } else { 0 };
+        let waits_for = &self.steps.waits_for;
+        if !waits_for.is_empty() && (outdated > 0 || *self.extent == Extent::All) {
+            return Next::Held(waits_for.clone());
+        }
         let surplus = self
             .view
             .node_views
@@ -145,10 +174,11 @@ impl<'s, 'a> Wave<'s, 'a> {
     }
 
     /// Nodes whose outdated pod this run replaces, now or later.
-    fn outdated_in_scope(&self) -> impl Iterator<Item = (&'s NodeView<'a>, &'a Pod)> {
-        let in_scope = self.view.node_views.iter().filter(|node_view| self.is_in_scope(node_view));
-        in_scope.filter_map(|node_view| match node_view.pod_state {
-            PodState::Outdated(pod) => Some((node_view, pod)),
+    fn outdated_in_scope(&self) -> impl Iterator<Item = Outdated<'s, 'a>> {
+        let all = self.view.node_views.iter().enumerate();
+        let in_scope = all.filter(|(_, node_view)| self.is_in_scope(node_view));
+        in_scope.filter_map(|(at, node_view)| match node_view.pod_state {
+            PodState::Outdated(pod) => Some(Outdated { at, node_view, pod }),
             PodState::UpdatedAvailable(_)
             | PodState::UpdatedUnavailable(_)
             | PodState::Several { .. }
@@ -156,6 +186,11 @@ impl<'s, 'a> Wave<'s, 'a> {
             | PodState::Ended(_)
             | PodState::Empty => None,
         })
+    }
+
+    /// The part of them that the policy lets begin now.
+    fn may_begin(&self) -> impl Iterator<Item = Outdated<'s, 'a>> {
+        self.outdated_in_scope().filter(|outdated| self.steps.may_begin(outdated.at))
     }
 
     fn is_in_scope(&self, node_view: &NodeView<'_>) -> bool {
@@ -189,9 +224,10 @@ impl<'s, 'a> Wave<'s, 'a> {
         let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
         let retries: Vec<Delete> = self.retries().take(room).collect();
         let room = room - retries.len();
-        let free = self.outdated_in_scope().filter(|(_, pod)| self.is_free(pod));
-        let free =
-            free.map(|(node_view, pod)| (node_view, self.delete(node_view, pod, Cost::Nothing)));
+        let free = self.may_begin().filter(|outdated| self.is_free(outdated.pod));
+        let free = free.map(|Outdated { at: _, node_view, pod }| {
+            (node_view, self.delete(node_view, pod, Cost::Nothing))
+        });
         let mut ramp = self.ramp();
         let within = free.chain(self.within_budget()).filter(|(node_view, _)| {
             // No new pod starts there, so the ramp does not count it.
@@ -208,7 +244,7 @@ impl<'s, 'a> Wave<'s, 'a> {
         let in_flight =
             count(self.view.node_views.iter().filter(|node_view| node_view.is_in_flight()));
         let available = self.state.pods.replaced.len();
-        self.state.task.pace.ramp.window(available, self.view.allowed).saturating_sub(in_flight)
+        self.state.task.pace.ramp.window(available, self.allowed()).saturating_sub(in_flight)
     }
 
     /// Whether an outdated pod may be deleted without making another node unavailable: its deletion
@@ -252,39 +288,44 @@ impl<'s, 'a> Wave<'s, 'a> {
         due.map(|(node_view, pod)| self.delete(node_view, pod, Cost::Nothing))
     }
 
-    /// Available outdated pods of the wave in progress, as many as the budget allows.
+    /// Available outdated pods that may begin, by wave and name, as many as the budgets allow: that
+    /// of the whole DaemonSet, the step's, and those of the domains.
     fn within_budget(&self) -> impl Iterator<Item = (&'s NodeView<'a>, Delete)> {
-        let wave = self.wave();
-        // In the order of node names.
-        let available: Vec<_> = self
-            .outdated_in_scope()
-            .filter(|(node_view, pod)| self.view.is_available(pod) && node_view.wave == wave)
-            .collect();
-        let (unavailable, allowed) = (self.view.unavailable(), self.view.allowed);
+        let available = |outdated: &Outdated<'_, '_>| self.view.is_available(outdated.pod);
+        let mut available: Vec<_> = self.may_begin().filter(available).collect();
+        available.sort_by_key(|outdated| self.steps.waves[outdated.at]);
+        let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
-        available.into_iter().take(room).zip(unavailable..).map(
-            move |((node_view, pod), unavailable)| {
+        let mut rooms: Vec<u32> = self.steps.domains.iter().map(DomainProgress::room).collect();
+        let has_room = move |outdated: &Outdated<'_, '_>| {
+            let room = &mut rooms[self.steps.domain_of[outdated.at]];
+            let has_room = *room > 0;
+            *room = room.saturating_sub(1);
+            has_room
+        };
+        available.into_iter().filter(has_room).take(room).zip(unavailable..).map(
+            move |(Outdated { at: _, node_view, pod }, unavailable)| {
                 (node_view, self.delete(node_view, pod, Cost::One { unavailable, allowed }))
             },
         )
     }
 
-    /// The lowest wave in progress: no available pod of a later wave is deleted before it is done.
-    fn wave(&self) -> Option<u32> {
-        let old = self.outdated_in_scope().map(|(node_view, _)| node_view.wave);
-        let waiting = self.state.pods.waiting.keys();
-        let recovering = waiting.filter_map(|node| self.state.waves.get(node)).copied().map(Some);
-        old.chain(recovering).min_by_key(|wave| wave.unwrap_or(u32::MAX))?
+    /// Number of desired nodes that may be unavailable in the step in progress.
+    fn allowed(&self) -> u32 {
+        let step = self.steps.current.map(|step| &self.steps.steps[step]);
+        let limit = step.and_then(|step| step.policy?.max_unavailable);
+        let limit = limit.map(|limit| limit.scaled(self.view.desired).max(1));
+        limit.map_or(self.view.allowed, |limit| limit.min(self.view.allowed))
     }
 
     /// The times at which outdated pods that are neither available nor free to delete become one of
     /// the two.
     fn unsettled(&self) -> Vec<Timestamp> {
-        let in_scope = self
-            .outdated_in_scope()
-            .filter(|(_, pod)| !self.view.is_available(pod) && !self.is_free(pod));
+        let in_scope = self.may_begin().filter(|outdated| {
+            !self.view.is_available(outdated.pod) && !self.is_free(outdated.pod)
+        });
         in_scope
-            .map(|(_, pod)| match pod.readiness {
+            .map(|Outdated { at: _, node_view: _, pod }| match pod.readiness {
                 PodReadiness::NotReady { since } => since.unwrap_or(self.view.now) + LONG_NOT_READY,
                 PodReadiness::Ready { since: _ } => {
                     self.view.available_at(pod).unwrap_or(self.view.now)

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::event::Failure;
 use crate::plan::{Age, Reason};
+use crate::steps::WaitsFor;
 use crate::words::count;
 use daemonset::model::{NodeName, PodName, RevisionName, RevisionNumber, Uid};
 
@@ -46,6 +47,12 @@ pub enum Outcome {
     Paused {
         /// Why.
         why: PauseReason,
+    },
+    /// The policy lets no more nodes begin for now; the DaemonSet is paused, or unchanged if nothing
+    /// has begun.
+    Waiting {
+        /// What is waited for.
+        waits_for: Vec<WaitsFor>,
     },
     /// The rollout failed; the last good template is live again and the DaemonSet is paused.
     Aborted {
@@ -268,6 +275,7 @@ impl Outcome {
             | Self::Aborted { failed, .. } => Some(failed),
             Self::Done
             | Self::Paused { .. }
+            | Self::Waiting { .. }
             | Self::Stale { .. }
             | Self::Gone { .. }
             | Self::Interrupted { .. }
@@ -315,6 +323,8 @@ pub enum Attempt {
     Record,
     /// Recording the failed template.
     Remember,
+    /// Noting what has become of the steps.
+    Note,
 }
 
 impl fmt::Display for PodFailure {
@@ -443,6 +453,7 @@ impl fmt::Display for Attempt {
             Self::Delete => "deleting a pod",
             Self::Record => "recording the change on its revision",
             Self::Remember => "recording the failed template",
+            Self::Note => "noting the progress of steps on the lock",
         })
     }
 }
@@ -452,6 +463,10 @@ impl fmt::Display for Outcome {
         match self {
             Self::Done => f.write_str("done"),
             Self::Paused { why } => write!(f, "paused: {why}"),
+            Self::Waiting { waits_for } => {
+                let waits: Vec<String> = waits_for.iter().map(ToString::to_string).collect();
+                write!(f, "waiting: {}", waits.join("; "))
+            }
             Self::Aborted { failed, to, rolled_back } => {
                 match failed.len() {
                     0 => write!(f, "aborted: new pods failed in an earlier run; {to} is live")?,

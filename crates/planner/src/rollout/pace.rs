@@ -12,9 +12,11 @@ use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::{Arrival, Report};
 use super::request::Delete;
 use super::state::{Awaited, Creates, RequestState, Stall, State, Waiting};
+use super::steps;
 use super::task::Target;
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
+use crate::steps::WaitsFor;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
 
@@ -28,6 +30,8 @@ pub(super) enum Paced {
     Failed(BTreeMap<NodeName, PodFailure>),
     /// Stalled for longer than the timeout.
     Stalled(PauseReason),
+    /// The policy lets no more nodes begin for now.
+    Held(Vec<WaitsFor>),
 }
 
 impl Step<'_, '_> {
@@ -39,7 +43,19 @@ impl Step<'_, '_> {
         if !failed.is_empty() {
             return Paced::Failed(failed);
         }
-        match next_deletes::next(view, self.state, replacer) {
+        let policy = self.policy();
+        let nodes = self.step_nodes(view);
+        let evaluation = self.evaluated(&nodes, &policy, view.live);
+        if let Replacer::Run(_) = replacer
+            && let Err(halt) = self.note_steps(&evaluation, &policy, view.live)
+        {
+            return match halt {
+                Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
+                Halt::End(_) | Halt::Wait => Paced::Wait,
+            };
+        }
+        match next_deletes::next(view, self.state, replacer, &evaluation) {
+            Next::Held(waits_for) => Paced::Held(waits_for),
             Next::Wait { until } => {
                 self.wake_at(until);
                 Paced::Wait
@@ -99,8 +115,9 @@ impl Step<'_, '_> {
         self.note_recovered(view);
         self.note_arrived(view);
         self.note_had_pod(view);
+        let started_at = steps::started_at(self.state.note.as_ref(), view.live.spec.template.raw());
         let State { pods, creates, .. } = &mut *self.state;
-        let report = gate::check(view, pods, creates, &self.task.pace);
+        let report = gate::check(view, pods, creates, &self.task.pace, started_at);
         self.wake_at(report.next);
         for (node, pod_failure) in &report.failed {
             if self.state.shown.failed.insert(node.clone()) {

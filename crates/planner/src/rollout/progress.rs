@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::outcome::PodFailure;
 use super::request::{Delete, Purpose};
+use crate::steps::WaitsFor;
 use crate::words::count;
 use daemonset::model::{NodeName, RevisionName};
 
@@ -53,6 +54,8 @@ pub enum Report {
         /// The failure.
         pod_failure: PodFailure,
     },
+    /// The policy lets no more nodes begin for now, and the run itself waits.
+    WaitingFor(Vec<WaitsFor>),
     /// The counts have changed.
     Progress(Progress),
 }
@@ -128,6 +131,10 @@ impl fmt::Display for Report {
                 count(*nodes, "pod")
             ),
             Self::Failed { node, pod_failure } => write!(f, "{node}: {pod_failure}"),
+            Self::WaitingFor(waits_for) => {
+                let waits: Vec<String> = waits_for.iter().map(ToString::to_string).collect();
+                write!(f, "waiting: {}", waits.join("; "))
+            }
             Self::Progress(progress) => write!(f, "{progress}"),
         }
     }
@@ -138,7 +145,7 @@ impl fmt::Display for Purpose {
         f.write_str(match self {
             Self::Apply => "applying",
             Self::Pause => "pausing the rollout",
-            Self::Abort => "restoring the last good template",
+            Self::Abort | Self::Wait => "restoring the last good template",
             Self::RestoreStrategy => "restoring the declared strategy",
         })
     }

@@ -55,6 +55,8 @@ pub enum Purpose {
     Pause,
     /// Abort: the last good template, paused.
     Abort,
+    /// The rollout waits: the last good template, paused.
+    Wait,
     /// Restore the declared strategy and remove the pause.
     RestoreStrategy,
 }

@@ -36,8 +36,13 @@ impl<'w> Step<'_, 'w> {
         self.settled(&view)?;
         Ok(match self.pace(&view, Replacer::Run(extent)) {
             Paced::Wait => Halt::Wait,
-            Paced::Clean => Halt::End(Outcome::Done),
+            Paced::Clean => {
+                self.note_end(false)?;
+                Halt::End(Outcome::Done)
+            }
             Paced::Stalled(why) => Halt::End(Outcome::Paused { why }),
+            Paced::Held(waits_for) if self.waits_itself(&waits_for) => Halt::Wait,
+            Paced::Held(waits_for) => Halt::End(Outcome::Waiting { waits_for }),
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
                 Halt::End(Outcome::Paused {

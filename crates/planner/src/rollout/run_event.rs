@@ -13,6 +13,7 @@ use super::outcome::Replaced;
 use super::progress::{Arrival, Progress, Report};
 use super::request::Delete;
 use crate::plan::{ApiVersion, ContainerLog, LockStatus, Plan};
+use crate::steps::WaitsFor;
 use daemonset::model::{NodeName, PodName, RevisionName, Uid};
 
 /// One event of a run: one line of `ds-apply -o json`.
@@ -112,6 +113,11 @@ pub enum RunEventData {
         /// Number of nodes.
         nodes: u32,
     },
+    /// The policy lets no more nodes begin for now, and the run itself waits.
+    WaitingFor {
+        /// What is waited for.
+        waits_for: Vec<WaitsFor>,
+    },
     /// A new pod failed.
     Failed {
         /// The node.
@@ -136,6 +142,9 @@ pub enum RunEventData {
         slowest: Vec<ReplacedNode>,
         /// Details of the failed pods, by node.
         evidence: BTreeMap<NodeName, PodEvidence>,
+        /// What a later run has to wait for.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        waits_for: Vec<WaitsFor>,
         /// Nodes that are not in the desired state, with the codes of the reasons.
         left: BTreeMap<NodeName, Vec<String>>,
     },
@@ -203,6 +212,7 @@ impl From<&Report> for RunEventData {
             Report::Stopping { in_flight } => Self::Stopping { in_flight: *in_flight },
             Report::LostReady { nodes } => Self::LostReady { nodes: *nodes },
             Report::Failed { node, pod_failure: _ } => Self::Failed { node: node.clone() },
+            Report::WaitingFor(waits_for) => Self::WaitingFor { waits_for: waits_for.clone() },
             Report::Progress(progress) => Self::Progress { progress: *progress },
         }
     }

@@ -38,6 +38,7 @@ impl Step<'_, '_> {
             keeps_template: match purpose {
                 Purpose::RestoreStrategy | Purpose::Pause => true,
                 Purpose::Apply => live.is_some_and(is_target),
+                Purpose::Wait => template.is_none(),
                 Purpose::Abort => false,
             },
             purpose,

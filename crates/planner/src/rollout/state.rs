@@ -12,7 +12,8 @@ use super::progress::Progress;
 use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
 use super::task::{Goal, Task};
-use daemonset::model::{NodeName, RevisionName, RevisionRef, TextMap, Uid};
+use crate::steps::WaitsFor;
+use daemonset::model::{NodeName, RevisionName, RevisionRef, StepsNote, TextMap, Uid};
 
 /// Time for which a permanent failure is tolerated.
 pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(30);
@@ -54,6 +55,9 @@ pub struct State {
     /// Whether the provenance has been recorded by this run.
     pub(super) recorded: bool,
     pub(super) remembering: Remembering,
+    /// What is noted about the steps.
+    pub(super) note: Option<StepsNote>,
+    pub(super) noting: Noting,
     pub(super) pods: Pods,
     /// The current series of failed requests, since the last success.
     pub(super) failing: Option<Failing>,
@@ -63,7 +67,7 @@ pub struct State {
     pub(super) blind: Option<Timestamp>,
     /// The stall and its start, while the rollout makes no progress.
     pub(super) stall: Option<(Timestamp, Stall)>,
-    pub(super) shown: Told,
+    pub(super) shown: Shown,
     pub(super) finished: bool,
 }
 
@@ -74,6 +78,8 @@ pub(super) enum Course {
     Forward,
     /// A gate has failed: the target is not rolled out further.
     Failed(BTreeMap<NodeName, PodFailure>),
+    /// Nothing more may begin for now.
+    Waiting(Vec<WaitsFor>),
 }
 
 /// The actions that a run allows its in-process controller, where no DaemonSet controller acts.
@@ -174,6 +180,14 @@ pub(super) struct Remembering {
     pub(super) done: bool,
 }
 
+/// Writing the note about the steps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Noting {
+    pub(super) request: RequestState,
+    /// The note that was sent last.
+    pub(super) sent: Option<StepsNote>,
+}
+
 /// The pods that the run has deleted, and the nodes that wait for one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pods {
@@ -193,6 +207,8 @@ pub(super) struct Pods {
     pub(super) waiting: BTreeMap<NodeName, Waiting>,
     /// Pods with a permanent failure, with the time when it was first observed.
     pub(super) failing_since: BTreeMap<Uid, Timestamp>,
+    /// Updated pods that failed before this rollout; `None` until the DaemonSet is observed.
+    pub(super) failing_before: Option<BTreeSet<Uid>>,
     /// The last `FailedCreate` event of the controller.
     pub(super) create_failed: Option<CreateFailure>,
     /// No wait begins before this time: after an outage of the API server, the controllers and
@@ -253,14 +269,16 @@ pub(super) enum Stall {
 
 /// The reports that the user has received already.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Shown {
     pub(super) progress: Option<Progress>,
     pub(super) revision: Option<RevisionName>,
     pub(super) failed: BTreeSet<NodeName>,
     /// Whether the loss of many Ready pods was reported ([`Report::LostReady`](super::Report)).
     pub(super) lost_ready: bool,
-    /// Whether the user was told that the interrupted run waits for pods in flight.
+    /// Whether it was reported that the interrupted run waits for pods in flight.
     pub(super) stopping: bool,
+    /// What the run itself waits for.
+    pub(super) waits_for: Vec<WaitsFor>,
 }
 
 impl Pods {
@@ -299,12 +317,14 @@ impl State {
             recording: RequestState::Idle,
             recorded: false,
             remembering: Remembering::default(),
+            note: task.note.clone(),
+            noting: Noting::default(),
             pods: Pods::default(),
             failing: None,
             fatal: None,
             blind: None,
             stall: None,
-            shown: Told::default(),
+            shown: Shown::default(),
             finished: false,
             task: Arc::new(task),
         }
@@ -330,6 +350,7 @@ impl State {
         self.writing.request == RequestState::Out
             || self.recording == RequestState::Out
             || self.remembering.request == RequestState::Out
+            || self.noting.request == RequestState::Out
             || self.deletes_out() > 0
     }
 
@@ -396,6 +417,14 @@ impl State {
                 self.remembering.done =
                     result.is_ok() || self.remembering.attempts >= REMEMBER_ATTEMPTS;
                 self.remembering.request = RequestState::RetryAt(now + RETRY);
+            }
+            Answer::Noted(Ok(())) => {
+                self.failing = None;
+                self.note = self.noting.sent.take();
+                self.noting.request = RequestState::Idle;
+            }
+            Answer::Noted(Err(failure)) => {
+                self.noting.request = self.came_to_nothing(Attempt::Note, failure, now);
             }
         }
     }

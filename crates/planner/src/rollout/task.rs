@@ -1,13 +1,15 @@
 //! The task of a run. It stays the same from the first step to the last.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::plan::Wave;
-use daemonset::model::{NodeName, PodTemplate, PolicySpec, Uid, UpdateStrategy};
+use daemonset::model::{
+    Approval, NodeName, PodTemplate, PolicySpec, StepsNote, Uid, UpdateStrategy,
+};
 
 /// The task of a run for one DaemonSet.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +29,15 @@ pub struct Task {
     pub allow_mass_eviction: bool,
     /// Whether the template is recorded as failed (`--retry`).
     pub failed_before: bool,
+    /// What an earlier run has noted about the steps.
+    pub note: Option<StepsNote>,
+    /// The approvals of steps, by step.
+    pub approvals: BTreeMap<String, Approval>,
+    /// Time that the update of one node takes, in seconds, if it was measured; else it is the
+    /// progress deadline.
+    pub node_seconds: Option<u32>,
+    /// The time until which the run itself waits for soaks and approvals (`--wait`).
+    pub wait_until: Option<Timestamp>,
 }
 
 /// The goal of a run.

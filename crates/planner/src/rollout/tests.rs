@@ -3,11 +3,13 @@
 
 mod budget;
 mod careful;
+mod failing_before;
 mod failures;
 mod gates;
 mod laws;
 mod others;
 mod run;
 mod sim;
+mod steps;
 mod way;
 mod writes;

@@ -59,10 +59,12 @@ pub(super) struct NodeView<'a> {
     /// Whether the node has an available pod, of any revision.
     pub has_available_pod: bool,
     /// Whether the controller counts one of its pods as available, by the declared
-    /// `minReadySeconds`. A surge goes on by this.
+    /// `minReadySeconds`. A surge continues by this.
     has_serving_pod: bool,
     /// A pod that is terminating or was sent a delete.
     terminating: Option<&'a Pod>,
+    /// Whether its updated pod failed before this rollout.
+    pub failed_before: bool,
 }
 
 /// The state of a node's pods. Pods that are terminating or have been sent a delete are considered
@@ -171,6 +173,9 @@ impl<'a> RolloutView<'a> {
         let declared = self.live.spec.min_ready_seconds;
         let has_serving_pod = alive.iter().any(|pod| pod.serves(declared, self.now));
         let obstacle = placement.obstacle.clone();
+        let failing_before = state.pods.failing_before.as_ref();
+        let failed_before =
+            failing_before.is_some_and(|uids| alive.iter().any(|pod| uids.contains(&pod.uid)));
         let mut node_view = NodeView {
             node,
             wave: None,
@@ -180,6 +185,7 @@ impl<'a> RolloutView<'a> {
             has_available_pod,
             has_serving_pod,
             terminating,
+            failed_before,
         };
         if node_view.has_outdated_pod() {
             node_view.wave = state.waves.get(&node.name).copied();
@@ -367,12 +373,14 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// Whether the node waits for its new pod: it has no available pod and no outdated one.
+    /// Whether the node waits for its new pod: it has no available pod and no outdated one, and its
+    /// pod did not fail before this rollout.
     pub(super) fn is_in_flight(&self) -> bool {
         self.is_desired()
             && self.node_budget == NodeBudget::Ready
             && !self.has_available_pod
             && !self.has_outdated_pod()
+            && !self.failed_before
     }
 
     /// The pod that is terminating or was sent a delete.

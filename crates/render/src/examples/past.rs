@@ -10,6 +10,7 @@ use planner::plan::{
     NodeDrift, PauseState, PausedRollout, Reason, RevisionDifference, RevisionEntry,
     WriteOperation, Writer,
 };
+use planner::steps::{WaitKind, WaitsFor};
 
 fn entry(number: i64, change_cause: Option<&str>, pods: u32) -> RevisionEntry {
     let hash = format!("{number}f6d");
@@ -129,6 +130,20 @@ pub(crate) fn pause(state: PauseState) -> PausedRollout {
         commit: Some("4f2c9e1".into()),
         by: Some("ci@runner-7".into()),
         failed: None,
+        waits_for: match state {
+            PauseState::Paused | PauseState::Aborted => vec![],
+            PauseState::Waiting => vec![soak()],
+        },
+    }
+}
+
+/// A canary that soaks.
+pub(crate) fn soak() -> WaitsFor {
+    WaitsFor {
+        kind: WaitKind::Soak,
+        step: "canary".into(),
+        domain: None,
+        until: Some("2026-08-01T12:30:00Z".parse().unwrap()),
     }
 }
 
@@ -147,6 +162,13 @@ pub(crate) fn drift() -> Drift {
         one("fluent-bit", edited()),
         one("going", vec![Deviation::ObjectTerminating]),
         one("paused", paced(Deviation::Paused { pause: pause(PauseState::Paused) })),
+        one(
+            "waiting",
+            paced(Deviation::Waiting {
+                pause: pause(PauseState::Waiting),
+                overdue_seconds: Some(7_200),
+            }),
+        ),
         one("aborted", paced(Deviation::Aborted { pause: pause(PauseState::Aborted) })),
         one("quiet", vec![]),
         one("revisions", of_revisions()),

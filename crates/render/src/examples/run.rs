@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::past::soak;
 use super::rollout;
 use planner::plan::{ApiVersion, ContainerLog, LockStatus};
 use planner::rollout::{
@@ -45,6 +46,7 @@ pub(crate) fn events() -> Vec<RunEvent> {
         RunEventData::Arrived { node: "a-2".into(), how: Arrival::Created, seconds: 12 },
         RunEventData::Stopping { in_flight: 3 },
         RunEventData::LostReady { nodes: 7 },
+        RunEventData::WaitingFor { waits_for: vec![soak()] },
         RunEventData::Failed { node: "a-3".into() },
         RunEventData::Progress { progress: Progress::default() },
         RunEventData::DeletingDaemonSet,
@@ -54,6 +56,7 @@ pub(crate) fn events() -> Vec<RunEvent> {
             replaced: 1,
             slowest: vec![slowest],
             evidence: BTreeMap::from([("a-3".into(), evidence)]),
+            waits_for: vec![],
             left: BTreeMap::from([("a-3".into(), vec!["notAvailable".to_owned()])]),
         },
         RunEventData::RunEnded { exit_code: 4 },

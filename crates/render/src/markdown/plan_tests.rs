@@ -101,7 +101,7 @@ fn the_first_line_is_the_effect_of_merging() {
 
 /// Without unfolding anything: the cluster, the risk, the expected time, and what to do about guards.
 #[test]
-fn equal_guards_are_told_once_on_the_first_screen() {
+fn equal_guards_are_listed_once_on_the_first_screen() {
     let guard = |name: &str| Guard {
         code: GuardCode::ForceConflicts,
         message: "it takes fields of kubectl".into(),

@@ -48,6 +48,14 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: Te
     if let Some(base) = daemon_set.base {
         page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
     }
+    for (style, words) in daemon_set
+        .steps
+        .iter()
+        .map(|words| (ASIDE, words))
+        .chain(daemon_set.waits_for.iter().map(|words| (CHANGE, words)))
+    {
+        page.push(Line::at(INDENT).styled(style, words));
+    }
     let columns = wave_columns(&daemon_set.waves);
     for wave in &daemon_set.waves {
         wave_lines(page, wave, columns, daemon_set, options);

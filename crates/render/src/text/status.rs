@@ -167,6 +167,7 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
 fn ways_on(state: PauseState) -> &'static str {
     match state {
         PauseState::Paused => "`ds-apply` resumes, `ds-apply undo` rolls back",
+        PauseState::Waiting => "the next `ds-apply` continues, `ds-apply undo` rolls back",
         PauseState::Aborted => {
             "`ds-apply undo` rolls back; `ds-apply --retry` resumes when the cause is fixed"
         }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::nodes::{NodeGroup, NodeRow, groups, sentence};
 use super::pace::{pace, rounds, stays_up};
 use super::risk::Risk;
-use daemonset::model::{Cascade, ManagedBy};
+use daemonset::model::{Cascade, ManagedBy, Soak};
 use planner::plan::{
     Access, Action, ActionTotals, BaseChange, Change, Counters, DaemonSetForecast, DaemonSetPlan,
     FieldChange, FieldOwner, NewPods, NodePlan, PauseState, PausedRollout, Reason, RevisionKind,
-    RevisionPlan, Strategy, Wave, Zones,
+    RevisionPlan, StepPlan, StepState, Strategy, Wave, Zones,
 };
 use planner::words::count;
 
@@ -50,6 +50,10 @@ pub(crate) struct DaemonSetView<'a> {
     pub new_pods: Option<&'a NewPods>,
     /// Fields of other managers, those in conflict first.
     pub owned: Vec<OwnedField<'a>>,
+    /// The steps of its policy.
+    pub steps: Vec<String>,
+    /// What keeps the next wave from beginning.
+    pub waits_for: Vec<String>,
     pub waves: Vec<WaveView<'a>>,
     /// Nodes in no wave: they change at once, wait, or stay as they are.
     pub at_once: Vec<NodeGroup<'a>>,
@@ -115,6 +119,8 @@ impl<'a> DaemonSetView<'a> {
             conflicts,
             forced_conflicts: _,
             new_pods,
+            steps,
+            waits_for,
             waves,
             nodes,
             totals,
@@ -146,6 +152,8 @@ impl<'a> DaemonSetView<'a> {
             base: base.as_ref(),
             new_pods: new_pods.as_ref(),
             owned: owned(conflicts, leftovers),
+            steps: steps.iter().map(step_words).collect(),
+            waits_for: waits_for.iter().map(ToString::to_string).collect(),
             waves: waves.collect(),
             at_once,
             nodes: nodes.iter().map(|node| NodeRow::of(node, several)).collect(),
@@ -245,6 +253,20 @@ pub(crate) fn change_words(change: Change) -> &'static str {
         Change::Delete => "deleted",
         Change::None => "unchanged",
     }
+}
+
+/// `step canary: 1 of 3 nodes updated, soak 30m, needs approval`.
+fn step_words(step: &StepPlan) -> String {
+    let StepPlan { name, nodes, updated, state, approve, soak_seconds } = step;
+    let state = match state {
+        StepState::Pending | StepState::InProgress => String::new(),
+        StepState::Soaking => ", soaking".to_owned(),
+        StepState::Done => ", done".to_owned(),
+    };
+    let soak = Soak(*soak_seconds);
+    let soak = if soak.is_zero() { String::new() } else { format!(", soak {soak}") };
+    let approve = if *approve { ", needs approval" } else { "" };
+    format!("step {name}: {updated} of {} updated{state}{soak}{approve}", count(*nodes, "node"))
 }
 
 /// A paused or aborted rollout, and what `ds-apply` does with it.

@@ -206,6 +206,7 @@ fn state(deviation: &Deviation) -> NodeState {
         | Deviation::ObjectMissing
         | Deviation::ObjectTerminating
         | Deviation::Paused { .. }
+        | Deviation::Waiting { .. }
         | Deviation::Aborted { .. }
         | Deviation::PauseUnreadable { .. }
         | Deviation::PauseLeftOver { .. }

@@ -1,4 +1,4 @@
-//! Guards and warnings: equal ones are told once, with the DaemonSets that they are about.
+//! Guards and warnings: equal ones are listed once, with the DaemonSets that they are about.
 
 use super::nodes::{names, zones_of};
 use super::origin::few;
@@ -120,6 +120,8 @@ fn guard_words(code: GuardCode) -> &'static str {
         GuardCode::ManagedBy => "managed by another controller",
         GuardCode::OtherSource => "was applied from another source",
         GuardCode::PolicyChange => "loosens its policy",
+        GuardCode::EmptyStep => "a step without nodes",
+        GuardCode::SurgeUnderPolicy => "surges under a policy with steps",
     }
 }
 
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_notices_are_told_once_with_their_number() {
+    fn equal_notices_are_listed_once_with_their_number() {
         let warnings = [
             warning("same", Some("a/a"), &["n-2"]),
             warning("other", Some("a/a"), &[]),

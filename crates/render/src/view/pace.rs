@@ -61,15 +61,8 @@ mod tests {
     use super::*;
 
     fn wave(nodes: usize, max_unavailable: u32, ramp: Ramp) -> Wave {
-        Wave {
-            index: 1,
-            name: "all nodes".into(),
-            max_unavailable,
-            max_surge: 0,
-            ramp,
-            min_ready_seconds: MinReady::default(),
-            nodes: (0..nodes).map(|at| format!("n-{at}").into()).collect(),
-        }
+        let nodes = (0..nodes).map(|at| format!("n-{at}").into()).collect();
+        Wave { ramp, ..Wave::plain(1, max_unavailable, nodes) }
     }
 
     #[test]

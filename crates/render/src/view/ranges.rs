@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_clear_if_the_names_in_it_can_be_told() {
+    fn a_range_is_clear_if_the_names_in_it_can_be_listed() {
         for (first, last, want) in [
             ("edge-a-01", "edge-a-120", true),
             ("edge-a-01", "edge-f-12", true),

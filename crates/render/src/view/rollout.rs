@@ -225,7 +225,8 @@ impl<'a> RolloutView<'a> {
             Report::Writing(_)
             | Report::Revision(_)
             | Report::Stopping { .. }
-            | Report::LostReady { .. } => {
+            | Report::LostReady { .. }
+            | Report::WaitingFor(_) => {
                 self.events.push((at, report.to_string()));
             }
         }
@@ -309,6 +310,7 @@ fn failures(outcome: &Outcome) -> Option<&BTreeMap<NodeName, PodFailure>> {
         Outcome::Aborted { failed: _, to: _, rolled_back: Some(RolledBack::Fully) }
         | Outcome::Done
         | Outcome::Paused { .. }
+        | Outcome::Waiting { .. }
         | Outcome::Stale { .. }
         | Outcome::Gone { .. }
         | Outcome::Interrupted { .. }

@@ -62,6 +62,7 @@ impl Bar {
             | Report::Revision(_)
             | Report::Stopping { .. }
             | Report::LostReady { .. }
+            | Report::WaitingFor(_)
             | Report::Failed { .. } => false,
         }
     }

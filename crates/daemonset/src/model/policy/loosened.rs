@@ -24,6 +24,8 @@ impl PolicySpec {
             after: predecessors,
             domains,
             steps,
+            windows,
+            exclusions,
             while_waiting,
             max_duration,
         } = self;
@@ -71,6 +73,12 @@ impl PolicySpec {
         differs(is_looser, "domains", text(domains), text(&after.domains));
         let is_looser = !steps.is_empty() && *steps != after.steps;
         differs(is_looser, "steps", listed(steps), listed(&after.steps));
+        // Fewer windows are stricter, none at all are looser.
+        let is_looser = !windows.is_empty()
+            && (after.windows.is_empty() || after.windows.iter().any(|it| !windows.contains(it)));
+        differs(is_looser, "windows", listed(windows), listed(&after.windows));
+        let is_looser = exclusions.iter().any(|it| !after.exclusions.contains(it));
+        differs(is_looser, "exclusions", listed(exclusions), listed(&after.exclusions));
         let is_looser =
             (*while_waiting, after.while_waiting) == (WhileWaiting::LastGood, WhileWaiting::Target);
         differs(is_looser, "whileWaiting", "lastGood".to_owned(), "target".to_owned());

@@ -111,6 +111,9 @@ impl TryFrom<String> for Soak {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let error = || format!("`{text}` is not a duration such as 90s, 30m or 1h30m");
         let duration: SignedDuration = text.parse().map_err(|_| error())?;
+        if duration.subsec_nanos() != 0 {
+            return Err(format!("`{text}` is not a whole number of seconds"));
+        }
         u32::try_from(duration.as_secs()).map(Self).map_err(|_| error())
     }
 }

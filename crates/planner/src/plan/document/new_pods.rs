@@ -1,5 +1,5 @@
 //! What the pods of a new DaemonSet bring to each node: images, privileges and access to the host.
-//! Fields that stay the default are not told.
+//! Fields that stay the default are left out.
 
 use std::fmt;
 
@@ -142,14 +142,14 @@ mod tests {
 
     use super::*;
 
-    fn told(spec: &Value) -> (Vec<String>, Vec<String>) {
+    fn described(spec: &Value) -> (Vec<String>, Vec<String>) {
         let NewPods { images, access } = NewPods::of(&json!({ "spec": spec }));
         (images, access.iter().map(ToString::to_string).collect())
     }
 
     #[test]
-    fn images_are_told_once_and_in_order() {
-        let (images, access) = told(&json!({
+    fn images_are_listed_once_and_in_order() {
+        let (images, access) = described(&json!({
             "initContainers": [{"name": "i", "image": "init:1"}],
             "containers": [{"name": "a", "image": "agent:1"}, {"name": "b", "image": "init:1"}],
             "serviceAccountName": "default", "hostNetwork": false,
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_a_pod_may_do_on_its_host() {
         let mount = |name: &str, read_only: bool| json!({"name": name, "readOnly": read_only});
-        let (_, access) = told(&json!({
+        let (_, access) = described(&json!({
             "hostNetwork": true, "hostPID": true, "hostIPC": true, "serviceAccountName": "root",
             "volumes": [
                 {"name": "log", "hostPath": {"path": "/var/log"}},

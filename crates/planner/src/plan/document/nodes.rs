@@ -13,26 +13,101 @@ use daemonset::model::{MinReady, NodeName, PodName, Ramp, RevisionHash, Uid};
 pub struct Wave {
     /// Position in the order of waves, from 1.
     pub index: u32,
-    /// Name of the wave.
+    /// Name of the wave: of its step and its domain.
     pub name: String,
+    /// The step of the policy; none if it has no steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The domain, a value of the policy's node label; empty for nodes without the label, none if
+    /// the policy has no domains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
     /// Maximum number of desired nodes without an available pod during the wave.
     pub max_unavailable: u32,
     /// Maximum number of nodes with two pods during the wave.
     pub max_surge: u32,
+    /// Maximum number of desired nodes of the domain without an available pod; none without a limit
+    /// of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain_max_unavailable: Option<u32>,
+    /// Maximum number of domains with an unavailable node at the same time; none if the policy has
+    /// no domains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domains_at_once: Option<u32>,
     /// How fast the number of nodes in progress grows to these limits.
     #[serde(default)]
     pub ramp: Ramp,
     /// Seconds that a new pod must be Ready to count as available.
     #[serde(default)]
     pub min_ready_seconds: MinReady,
+    /// Seconds for which its new pods must stay up before the next domain begins.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub soak_seconds: u32,
     /// Its nodes, in the order in which they become candidates.
     pub nodes: Vec<NodeName>,
 }
 
+fn is_zero(seconds: &u32) -> bool {
+    *seconds == 0
+}
+
+/// A step of the policy, in this cluster. It contains the nodes of all earlier steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepPlan {
+    /// Its name; `rest` is the implied last one.
+    pub name: String,
+    /// Number of its nodes.
+    pub nodes: u32,
+    /// The part of them with an available pod of the target template.
+    pub updated: u32,
+    /// How far it is.
+    pub state: StepState,
+    /// Whether `ds-apply approve` must allow it before it begins.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approve: bool,
+    /// Seconds for which its new pods must stay up before the next step begins.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub soak_seconds: u32,
+}
+
+/// How far a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum StepState {
+    /// Earlier steps come first.
+    Pending,
+    /// Its nodes are updated now, or next.
+    InProgress,
+    /// All its nodes are updated, and must stay up for a while.
+    Soaking,
+    /// The soak is over.
+    Done,
+}
+
 impl Wave {
+    /// A wave without step and domain, and without a ramp.
+    pub fn plain(index: u32, max_unavailable: u32, nodes: Vec<NodeName>) -> Self {
+        Self {
+            index,
+            name: "all nodes".to_owned(),
+            step: None,
+            domain: None,
+            max_unavailable,
+            max_surge: 0,
+            domain_max_unavailable: None,
+            domains_at_once: None,
+            ramp: Ramp::None,
+            min_ready_seconds: MinReady::default(),
+            soak_seconds: 0,
+            nodes,
+        }
+    }
+
     /// Maximum number of nodes in progress: without an available pod, or with two pods.
     pub fn at_a_time(&self) -> u32 {
-        self.max_unavailable.max(self.max_surge).max(1)
+        let limit = self.max_unavailable.max(self.max_surge);
+        self.domain_max_unavailable.map_or(limit, |domain| limit.min(domain)).max(1)
     }
 
     /// Number of nodes in each round; all pods of a round are available before the next one starts.
@@ -174,15 +249,8 @@ mod tests {
             (20, 6, Ramp::None, &[6, 6, 6, 2]),
             (2, 0, Ramp::None, &[1, 1]),
         ] {
-            let wave = Wave {
-                index: 1,
-                name: "all nodes".into(),
-                max_unavailable: budget,
-                max_surge: 0,
-                ramp,
-                min_ready_seconds: MinReady::default(),
-                nodes: (0..nodes).map(|at| format!("n-{at}").into()).collect(),
-            };
+            let nodes_of_wave = (0..nodes).map(|at| format!("n-{at}").into()).collect();
+            let wave = Wave { ramp, ..Wave::plain(1, budget, nodes_of_wave) };
             assert_eq!(wave.rounds().collect::<Vec<_>>(), want, "{nodes} by {budget}");
         }
     }

@@ -49,6 +49,10 @@ pub enum GuardCode {
     OtherSource,
     /// The pull request deletes or loosens its own RolloutPolicy.
     PolicyChange,
+    /// A step of the policy selects no node.
+    EmptyStep,
+    /// The policy has steps or domains, and the DaemonSet surges.
+    SurgeUnderPolicy,
 }
 
 /// A condition that should be known before the apply but does not block it.

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Age;
 use crate::plan::coded::Coded;
 use crate::plan::document::{ApiVersion, ClusterSummary, FieldChange, SourceInfo, Warning};
 use crate::plan::pause::{LeftoverPause, PauseState, PausedRollout};
@@ -154,6 +156,14 @@ pub enum Deviation {
         /// The rollout, as recorded in the annotation.
         pause: PausedRollout,
     },
+    /// The policy of a rollout lets no more nodes begin for now; a later run goes on.
+    Waiting {
+        /// The rollout, as recorded in the annotation.
+        pause: PausedRollout,
+        /// Seconds since it could go on, if no run has come for an hour.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        overdue_seconds: Option<i64>,
+    },
     /// `ds-apply` has aborted a rollout that failed.
     Aborted {
         /// The rollout, as recorded in the annotation.
@@ -262,6 +272,10 @@ pub enum DeviatingNodes<'a> {
     Named(&'a [NodeName]),
 }
 
+/// Time after the end of a wait after which the rollout counts as forgotten: a pipeline comes again
+/// by a schedule.
+const FORGOTTEN: SignedDuration = SignedDuration::from_hours(1);
+
 impl Deviation {
     /// Class of the deviation.
     pub fn class(&self) -> DriftClass {
@@ -275,6 +289,7 @@ impl Deviation {
             | Self::PodFailed { .. }
             | Self::PodMisscheduled { .. } => DriftClass::Pod,
             Self::Paused { .. }
+            | Self::Waiting { .. }
             | Self::Aborted { .. }
             | Self::PauseUnreadable { .. }
             | Self::PauseLeftOver { .. }
@@ -309,6 +324,7 @@ impl Deviation {
             | Self::ObjectTerminating
             | Self::FieldDiffers { .. }
             | Self::Paused { .. }
+            | Self::Waiting { .. }
             | Self::Aborted { .. }
             | Self::PauseUnreadable { .. }
             | Self::PauseLeftOver { .. }
@@ -323,9 +339,16 @@ impl Deviation {
     }
 
     /// The deviation of a DaemonSet with this paused or aborted rollout.
-    pub(super) fn of_pause(pause: PausedRollout) -> Self {
+    pub(super) fn of_pause(pause: PausedRollout, now: Timestamp) -> Self {
         match pause.state {
             PauseState::Paused => Self::Paused { pause },
+            PauseState::Waiting => {
+                let ends = pause.waits_for.iter().map(|wait| wait.until);
+                let end = ends.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().max());
+                let overdue = end.map(|end| now.duration_since(end));
+                let overdue = overdue.filter(|overdue| *overdue >= FORGOTTEN);
+                Self::Waiting { pause, overdue_seconds: overdue.map(|it| it.as_secs()) }
+            }
             PauseState::Aborted => Self::Aborted { pause },
         }
     }
@@ -345,6 +368,12 @@ impl fmt::Display for Deviation {
             Self::PodFailed { nodes } => on(f, nodes, "with a failed or completed pod"),
             Self::PodMisscheduled { nodes } => on(f, nodes, "with a pod that may not run there"),
             Self::Paused { pause } | Self::Aborted { pause } => pause.fmt(f),
+            Self::Waiting { pause, overdue_seconds } => {
+                pause.fmt(f)?;
+                overdue_seconds.iter().try_for_each(|seconds| {
+                    write!(f, "; forgotten: no run has come for {}", Age(*seconds))
+                })
+            }
             Self::PauseUnreadable { problem } => f.write_str(problem),
             Self::PauseLeftOver { left } => left.fmt(f),
             Self::NotObserved { generation, observed_generation } => write!(

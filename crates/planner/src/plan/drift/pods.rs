@@ -24,7 +24,8 @@ pub(super) fn deviations(
     daemon_set_view: &DaemonSetView<'_>,
     namespace: Option<&Namespace>,
 ) -> Vec<Deviation> {
-    let plans = nodes::planned_nodes(daemon_set_view, &PolicySpec::default(), Described::All).nodes;
+    let plans =
+        nodes::planned_nodes(daemon_set_view, &PolicySpec::default(), None, Described::All).nodes;
     let faulty = |fault: Fault| plans.iter().filter_map(|plan| at_fault(plan, fault)).collect();
     let some = |nodes: Vec<NodeDrift>, deviation: fn(Vec<NodeDrift>) -> Deviation| {
         (!nodes.is_empty()).then(|| deviation(nodes))

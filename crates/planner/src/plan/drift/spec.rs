@@ -59,7 +59,7 @@ fn undo_pause(
     match pause.state {
         PauseState::Paused => {}
         // A template other than the last good one was set by another client.
-        PauseState::Aborted => {
+        PauseState::Aborted | PauseState::Waiting => {
             if live.revisions.iter().any(is_good) {
                 before["spec"]["template"] = desired.spec.template.raw().clone();
             }

@@ -11,8 +11,8 @@ use crate::plan::ShownValues;
 use crate::plan::tests::{desired, settle, settled, snapshot};
 use daemonset::controller::test_cluster::{Cluster, at, labels, node, taint};
 use daemonset::model::{
-    PodPhase, RevisionRef, Snapshot, TEMPLATE_GENERATION_ANNOTATION, TEMPLATE_GENERATION_LABEL,
-    UpdateStrategy,
+    NodeReadiness, PodPhase, RevisionRef, Snapshot, TEMPLATE_GENERATION_ANNOTATION,
+    TEMPLATE_GENERATION_LABEL, UpdateStrategy,
 };
 
 fn found(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Drift {
@@ -167,6 +167,19 @@ fn pods_that_differ_from_the_object() {
     }
 }
 
+/// No new pod may start there now, but the pod is not at fault for that.
+#[test]
+fn an_outdated_pod_on_a_node_that_is_not_ready_is_not_misscheduled() {
+    let lines = after(|cluster| {
+        let node = &mut cluster.nodes[0];
+        node.readiness = NodeReadiness::NotReady { since: Some(at(400)) };
+        node.taints = Box::new([taint("node.kubernetes.io/not-ready:NoSchedule")]);
+        cluster.set_image("foo2/bar2");
+    });
+    let of_pods: Vec<_> = lines.iter().filter(|line| line.starts_with("pod ")).collect();
+    assert_eq!(of_pods, ["pod 3 nodes with a pod of another template"]);
+}
+
 #[test]
 fn a_namespace_that_excludes_nodes() {
     let cluster = settled(2);
@@ -306,6 +319,7 @@ fn annotation(cluster: &Cluster, state: PauseState) -> String {
         commit: Some("4f2c9e1".into()),
         by: Some("ci".into()),
         failed: None,
+        waits_for: Vec::new(),
     };
     serde_json::to_string(&pause).unwrap()
 }

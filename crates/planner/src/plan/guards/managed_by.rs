@@ -4,7 +4,8 @@
 use crate::plan::document::{DaemonSetPlan, Guard, GuardCode};
 use crate::plan::record::written_by_others;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, ManagedBy, Revision, Snapshot, Unreadable, record_name,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, ManagedBy, Revision, Snapshot, Unreadable,
+    record_name,
 };
 
 /// The guard of a DaemonSet that another controller manages than the one in the plan.
@@ -64,6 +65,25 @@ pub(super) fn other(
         (ManagedBy::DsApply, Some(ManagedBy::DsApply) | None)
         | (ManagedBy::DaemonSetController, Some(ManagedBy::DaemonSetController) | None) => None,
     }
+}
+
+/// The guard of a step that waits for an approval where `ds-apply` is the controller.
+///
+/// There its role writes ConfigMaps, because records are ConfigMaps, and no role can tell approvals
+/// apart from records: the token of a run would be enough to approve its own steps.
+pub(super) fn own_approvals(plan: &DaemonSetPlan, desired: &DesiredDaemonSet) -> Option<Guard> {
+    let step = match desired.managed_by {
+        ManagedBy::DaemonSetController => None,
+        ManagedBy::DsApply => desired.steps_to_approve().next(),
+    }?;
+    let message = format!(
+        "step {} waits for an approval, which is not possible with `managedBy: ds-apply`: there \
+         ds-apply may write ConfigMaps, and so could approve its own steps. Remove `approve: \
+         true`, or let the DaemonSet controller manage {}",
+        step.name,
+        plan.key()
+    );
+    Some(plan.guard(GuardCode::ManagedBy, message, None, Vec::new()))
 }
 
 /// The command that deletes it without its pods and revisions.

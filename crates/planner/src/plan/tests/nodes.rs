@@ -1,7 +1,7 @@
 //! Tests of nodes with several pods.
 
 use super::*;
-use daemonset::model::DaemonSetKey;
+use daemonset::model::{DaemonSetKey, RevisionNumber};
 
 /// A second pod on `node-0`, younger than the first.
 fn with_surplus(count: usize) -> Cluster {
@@ -34,6 +34,22 @@ fn a_node_whose_outdated_pod_waits_while_a_surplus_pod_is_deleted_is_not_waiting
     assert_eq!((plan.totals.actions.delete, plan.totals.actions.wait), (1, 2));
     assert_eq!(plan.totals.deleted_pods, 1);
     assert_eq!(plan.daemon_sets[0].waves, []);
+}
+
+/// The taint goes when the node is Ready again, so the pod waits for its update only.
+#[test]
+fn a_pod_that_waits_for_its_node_is_outdated() {
+    let mut cluster = settled(2);
+    cluster.nodes[0].readiness = NodeReadiness::NotReady { since: Some(at(400)) };
+    cluster.nodes[0].taints = [taint("node.kubernetes.io/not-ready:NoSchedule")].into();
+    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
+    assert_eq!(
+        lines(&plan),
+        ["node-0 ! skippedUnreadyNode,outdated", "node-1 -/+ outdated wave 1"]
+    );
+    let node = &plan.daemon_sets[0].nodes[0];
+    let outdated = Reason::Outdated { revision: Some(RevisionNumber(1)) };
+    assert_eq!((&node.reasons[1].reason, &node.pods[0].reason.reason), (&outdated, &outdated));
 }
 
 #[test]

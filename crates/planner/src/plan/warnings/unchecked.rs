@@ -31,11 +31,13 @@ pub(in crate::plan) fn warning<'a>(
     let rooms =
         !snapshot.nodes.is_empty() && snapshot.nodes.iter().all(|n| n.allocatable.is_empty());
     let classes = priority_classes(&plans, desired, snapshot);
+    let approvals = approvals(&plans, desired, snapshot);
     let missing: Vec<&str> = [
         services.then_some("which Services gain or lose endpoints (Services not read)"),
         rooms.then_some("resource requests of all DaemonSets (allocatable of nodes not read)"),
         leases.filter(|_| plans.iter().any(new_template)),
         classes.as_deref(),
+        approvals.as_deref(),
     ]
     .into_iter()
     .flatten()
@@ -69,4 +71,35 @@ fn priority_classes(
     };
     let names = unknown.into_iter().collect::<Vec<_>>().join(", ");
     Some(format!("whether {class} {names} {exist} (not read)"))
+}
+
+/// The approvals of steps that were not looked up: the steps count as not approved. A DaemonSet
+/// that does not exist yet has none.
+fn approvals(
+    plans: &[&DaemonSetPlan],
+    desired: &[&DesiredDaemonSet],
+    snapshot: &Snapshot,
+) -> Option<String> {
+    let planned: BTreeSet<DaemonSetKey> =
+        plans.iter().filter(|plan| plan.uid.is_some()).map(|plan| plan.key()).collect();
+    let unknown: BTreeSet<&DaemonSetKey> = desired
+        .iter()
+        .filter(|it| it.asks_for_approvals() && planned.contains(&it.key))
+        .map(|it| &it.key)
+        .filter(|key| !snapshot.approvals.contains_key(*key))
+        .collect();
+    if unknown.is_empty() {
+        return None;
+    }
+    let names = unknown.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let why = match snapshot.cluster.file {
+        Some(_) => "a recording has no approvals".to_owned(),
+        None => {
+            let namespaces: BTreeSet<&str> =
+                unknown.iter().map(|key| key.namespace.as_str()).collect();
+            let namespaces = namespaces.into_iter().collect::<Vec<_>>().join(", ");
+            format!("missing permission: get configmaps in namespace {namespaces}")
+        }
+    };
+    Some(format!("which steps of {names} are approved ({why})"))
 }

@@ -16,10 +16,11 @@ pub(in crate::plan) fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = War
 fn words(object: &Unreadable) -> String {
     let Unreadable { kind, namespace, name, reason } = object;
     let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-    let counts = match *kind {
-        "Pod" | "Node" => "it counts as not Ready",
-        "ControllerRevision" => "its template is ignored",
-        _record => "its DaemonSet is not changed",
+    let (kind, counts) = match *kind {
+        "Pod" | "Node" => (*kind, "it counts as not Ready"),
+        "ControllerRevision" => (*kind, "its template is ignored"),
+        Unreadable::APPROVAL => ("ConfigMap", "it counts as no approval"),
+        _record => (*kind, "its DaemonSet is not changed"),
     };
     format!("{kind} {place}{name} cannot be read ({reason}); {counts}")
 }

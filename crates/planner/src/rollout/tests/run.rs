@@ -13,7 +13,7 @@ use crate::rollout::{
     AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome,
     Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
 };
-use daemonset::model::{OnFailure, PodTemplate, PolicySpec, Ramp, Uid};
+use daemonset::model::{OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid};
 
 /// A pending request.
 #[derive(Clone, Debug)]
@@ -23,6 +23,7 @@ enum Request {
     Record(String),
     Remember(String),
     Forget(String),
+    Note(Box<StepsNote>),
 }
 
 /// The fate of a request.
@@ -79,6 +80,10 @@ pub(super) fn task(goal: Goal) -> Task {
         deadline: None,
         allow_mass_eviction: false,
         failed_before: false,
+        note: None,
+        approvals: BTreeMap::new(),
+        node_seconds: None,
+        wait_until: None,
     }
 }
 
@@ -146,11 +151,9 @@ impl Run {
     }
 
     /// Discards the state and starts again with a fresh plan on a fresh snapshot. Pending requests
-    /// are lost. A template that is recorded as failed is rejected, but a rollback is resumed.
+    /// are lost. A rollback is resumed; otherwise a template that is recorded as failed is rejected,
+    /// so such a run is not killed.
     pub(super) fn restart(&mut self, image: &str) {
-        self.requests.clear();
-        self.delayed.clear();
-        self.seen = VecDeque::from([self.sim.seen()]);
         if self.ended.is_some() || self.sim.deleted {
             return;
         }
@@ -164,6 +167,10 @@ impl Run {
         } else {
             Goal::Apply(target)
         };
+        self.task.note.clone_from(&self.sim.note);
+        self.requests.clear();
+        self.delayed.clear();
+        self.seen = VecDeque::from([self.sim.seen()]);
         self.state = State::new(self.task.clone());
     }
 
@@ -184,6 +191,7 @@ impl Run {
                 }
                 Effect::Remember { digest } => self.requests.push_back(Request::Remember(digest)),
                 Effect::Forget { digest } => self.requests.push_back(Request::Forget(digest)),
+                Effect::Note(note) => self.requests.push_back(Request::Note(note)),
                 Effect::Report(report) => self.reports.push(report),
                 Effect::WakeAt(at) => self.wake = Some(at),
                 Effect::Finish(ending) => {
@@ -255,6 +263,12 @@ impl Run {
                     self.sim.remembered.remove(&digest);
                 }
                 Answer::Remembered(said(Ok(())))
+            }
+            Request::Note(note) => {
+                if done {
+                    self.sim.note = Some(*note);
+                }
+                Answer::Noted(said(Ok(())))
             }
         };
         if post == Post::AnswerDelayed {

@@ -12,7 +12,7 @@ use crate::rollout::{
 use daemonset::controller::test_cluster::{Cluster, node};
 use daemonset::model::{
     ContainerFailure, DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
-    REVISION_HASH_LABEL, Revision, Uid,
+    REVISION_HASH_LABEL, Revision, StepsNote, Uid,
 };
 
 /// The behavior of the pods of a template.
@@ -79,6 +79,8 @@ pub(super) struct Sim {
     version: u64,
     /// The recorded failed templates.
     pub remembered: BTreeSet<String>,
+    /// What is noted about steps.
+    pub note: Option<StepsNote>,
     /// Writes that were executed.
     pub writes: Vec<Write>,
 }
@@ -107,12 +109,31 @@ impl Sim {
             hidden: false,
             version: 7,
             remembered: BTreeSet::new(),
+            note: None,
             writes: Vec::new(),
         };
         sim.edit(|spec| spec["updateStrategy"] = strategy.clone());
         sim.pass(60);
         assert!(sim.cluster.pods.iter().all(Pod::is_ready) && sim.cluster.pods.len() == nodes);
         sim
+    }
+
+    /// The image of the live template.
+    pub(super) fn live_image(&self) -> String {
+        let image = &self.cluster.daemon_set.spec.template.raw()["spec"]["containers"][0]["image"];
+        image.as_str().unwrap().to_owned()
+    }
+
+    /// The nodes whose pod has this image.
+    pub(super) fn nodes_with(&self, image: &str) -> Vec<String> {
+        let running = self.running().into_iter();
+        running.filter(|(_, it)| it == image).map(|(node, _)| node).collect()
+    }
+
+    /// The pod on a node.
+    pub(super) fn pod_on(&mut self, node: &str) -> &mut Pod {
+        let is_on = |pod: &&mut Pod| pod.node().is_some_and(|it| *it == *node);
+        self.cluster.pods.iter_mut().find(is_on).unwrap()
     }
 
     /// Sets the behavior of pods of `image`; the default is Ready after three seconds.
@@ -434,7 +455,7 @@ fn life(up: i64, age: i64) -> (bool, i64, u32) {
     }
 }
 
-fn pod_failure(reason: &str, message: &str) -> ContainerFailure {
+pub(super) fn pod_failure(reason: &str, message: &str) -> ContainerFailure {
     ContainerFailure { container: "c".into(), reason: reason.into(), message: message.into() }
 }
 

@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::run::{Post, Run, declared, target, task};
-use super::sim::{Fate, Sim, on_delete, rolling, surging};
+use super::sim::{Sim, on_delete, rolling, surging};
 use crate::annotations::COMMIT_ANNOTATION;
 use crate::plan::{PauseState, Reason, Wave};
 use crate::rollout::{
     Arrival, Extent, Goal, Outcome, Precondition, Progress, Purpose, Report, first_write,
 };
-use daemonset::model::{IntOrPercent, MinReady, REVISION_HASH_LABEL, Ramp};
+use daemonset::model::{IntOrPercent, REVISION_HASH_LABEL};
 
 fn purposes(run: &Run) -> Vec<Purpose> {
     run.sim.writes.iter().map(|write| write.purpose).collect()
@@ -46,15 +46,7 @@ fn the_first_write_pauses_and_records_the_previous_revision() {
 
 #[test]
 fn an_object_that_adopts_outdated_pods_is_created_paused() {
-    let wave = Wave {
-        index: 1,
-        name: "all".into(),
-        max_unavailable: 1,
-        max_surge: 0,
-        ramp: Ramp::None,
-        min_ready_seconds: MinReady::default(),
-        nodes: vec!["node-0".into(), "node-1".into()],
-    };
+    let wave = Wave::plain(1, 1, vec!["node-0".into(), "node-1".into()]);
     for (waves, held) in [(vec![wave], true), (vec![], false)] {
         let mut sim = Sim::of(2, &json!(1));
         sim.deleted = true;
@@ -295,33 +287,6 @@ fn a_paused_rollout_resumes_with_the_same_or_another_template() {
         let froms: Vec<_> = run.sim.writes.iter().filter_map(|it| it.pause.as_ref()).collect();
         assert!(froms.iter().all(|pause| pause.from.as_ref().unwrap().number.0 == 1));
     }
-}
-
-#[test]
-fn waves_follow_one_another() {
-    let mut sim = Sim::of(6, &json!(3));
-    sim.fate("v2", Fate::ReadyAfter(5));
-    let wave = |index, nodes: &[&str]| Wave {
-        index,
-        name: format!("wave {index}"),
-        max_unavailable: 3,
-        max_surge: 0,
-        ramp: Ramp::None,
-        min_ready_seconds: MinReady::default(),
-        nodes: nodes.iter().map(|name| (*name).into()).collect(),
-    };
-    let run = Run::apply(sim, "v2")
-        .with(|task| task.waves = vec![wave(1, &["node-5", "node-4"]), wave(2, &["node-2"])])
-        .finish();
-    let order = run.deleted_nodes();
-    assert_eq!(order, ["node-4", "node-5", "node-2", "node-0", "node-1", "node-3"]);
-    assert_eq!(*run.outcome(), Outcome::Done);
-    // Both nodes of the first wave are available before the second wave begins.
-    let at = |wanted: &dyn Fn(&Report) -> bool| run.reports.iter().position(wanted).unwrap();
-    let second = at(&|it| matches!(it, Report::Deleting(delete) if delete.node == "node-2"));
-    let recovered =
-        |name: &str| at(&|it| matches!(it, Report::Recovered { node, .. } if *node == *name));
-    assert!(recovered("node-4") < second && recovered("node-5") < second);
 }
 
 #[test]

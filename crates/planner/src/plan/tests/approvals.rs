@@ -1,0 +1,96 @@
+//! What a plan says about approvals of steps that it does not know.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use daemonset::model::{ManagedBy, RolloutPolicy, Unreadable};
+
+/// The DaemonSet with a new template, and a policy whose last step has this `approve`.
+fn with_approve(cluster: &mut Cluster, approve: bool) -> DesiredDaemonSet {
+    cluster.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = json!("new"));
+    let mut policy = RolloutPolicy::named("p");
+    let steps = json!([{"name": "first", "nodes": 1}, {"name": "half", "nodes": "50%", "approve": approve}]);
+    policy.spec.steps = serde_json::from_value(steps).unwrap();
+    DesiredDaemonSet { policy: Some(policy.into()), ..desired(cluster) }
+}
+
+fn messages(plan: &Plan) -> Vec<(&str, &str)> {
+    plan.warnings.iter().map(|it| (it.code.as_str(), it.message.as_str())).collect()
+}
+
+#[test]
+fn approvals_that_were_not_looked_up_are_not_checked() {
+    let denied = "not checked: which steps of default/foo are approved (missing permission: get \
+                  configmaps in namespace default)";
+    let recorded =
+        "not checked: which steps of default/foo are approved (a recording has no approvals)";
+    for (approve, known, file, want) in [
+        (true, false, None, Some(denied)),
+        (true, false, Some("cluster.json"), Some(recorded)),
+        (true, true, None, None),
+        (false, false, None, None),
+    ] {
+        let mut cluster = settled(4);
+        let mut live = snapshot(&cluster);
+        live.cluster.file = file.map(str::to_owned);
+        let desired = with_approve(&mut cluster, approve);
+        if known {
+            live.approvals.insert(desired.key.clone(), BTreeMap::new());
+        }
+        let plan = planned(&live, &[desired]);
+        let want = want.map(|message| ("notChecked", message));
+        assert_eq!(messages(&plan), Vec::from_iter(want), "{approve} {known} {file:?}");
+    }
+}
+
+#[test]
+fn a_daemon_set_that_does_not_exist_has_no_approvals() {
+    let mut cluster = settled(4);
+    let mut live = snapshot(&cluster);
+    let desired = with_approve(&mut cluster, true);
+    live.daemon_sets.clear();
+    live.revisions.clear();
+    live.pods.clear();
+    let plan = planned(&live, &[desired]);
+    assert_eq!(plan.daemon_sets[0].change, Change::Create);
+    assert!(!messages(&plan).iter().any(|(code, _)| *code == "notChecked"), "{:?}", plan.warnings);
+}
+
+#[test]
+fn approvals_that_cannot_be_read_are_named() {
+    let mut cluster = settled(4);
+    let mut live = snapshot(&cluster);
+    live.unreadable.push(Unreadable {
+        kind: Unreadable::APPROVAL,
+        namespace: Some("default".into()),
+        name: "ds-plan-foo-approvals".to_owned(),
+        reason: "key half: it has more than 10000 bytes".to_owned(),
+    });
+    let desired = with_approve(&mut cluster, false);
+    let want = "ConfigMap default/ds-plan-foo-approvals cannot be read (key half: it has more than \
+                10000 bytes); it counts as no approval";
+    assert_eq!(messages(&planned(&live, &[desired])), [("unreadable", want)]);
+}
+
+#[test]
+fn a_run_that_is_the_controller_could_approve_its_own_steps() {
+    for (approve, managed_by, refused) in [
+        (true, ManagedBy::DsApply, true),
+        (false, ManagedBy::DsApply, false),
+        (true, ManagedBy::DaemonSetController, false),
+    ] {
+        let mut cluster = settled(4);
+        let mut live = snapshot(&cluster);
+        let desired = DesiredDaemonSet { managed_by, ..with_approve(&mut cluster, approve) };
+        live.daemon_sets[0].managed_by = managed_by;
+        live.approvals.insert(desired.key.clone(), BTreeMap::new());
+        let plan = planned(&live, &[desired]);
+        let guards: Vec<_> = plan.guards.iter().map(|it| (it.code, it.message.as_str())).collect();
+        let want = "step half waits for an approval, which is not possible with `managedBy: \
+                    ds-apply`: there ds-apply may write ConfigMaps, and so could approve its own \
+                    steps. Remove `approve: true`, or let the DaemonSet controller manage \
+                    default/foo";
+        let want = refused.then_some((GuardCode::ManagedBy, want));
+        assert_eq!(guards, Vec::from_iter(want), "{approve} {managed_by}");
+    }
+}

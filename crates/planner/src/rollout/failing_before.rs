@@ -1,0 +1,104 @@
+//! Updated pods that failed before this rollout began. They say nothing about it: they count as
+//! unavailable, but no gate checks them, and the ramp does not wait for them.
+//!
+//! A pod of this rollout must never be taken for one of them, also not by a run that resumes it:
+//! see [`Began`].
+
+use jiff::Timestamp;
+
+use super::decide::{Step, is_template};
+use super::steps::started_at;
+use super::task::Target;
+use super::view::of_template;
+use crate::classification::has_failed_permanently;
+use crate::plan::{PauseState, PausedRollout};
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
+use daemonset::controller::limits::allows_surge;
+use daemonset::model::{DaemonSet, Pod, PodReadiness};
+
+/// When the rollout of the target began.
+#[derive(Clone, Copy, Debug)]
+enum Began {
+    /// It begins now: another template is live, or its rollout was aborted.
+    Now,
+    /// The template is live and paused, or waits, since this time.
+    At(Timestamp),
+    /// The template is live without a pause. The controller may be rolling it out, but pods that
+    /// are older than the progress deadline are not judged any more.
+    Earlier,
+    /// Unknown: the controller surges, which needs no pause, or the template is recorded as failed
+    /// and tried again.
+    Unknown,
+}
+
+impl Step<'_, '_> {
+    /// Notes the pods that failed before, when the run observes the DaemonSet for the first time.
+    pub(super) fn note_failing_before(&mut self, target: &Target, live: &DaemonSet) {
+        if self.state.pods.failing_before.is_some() {
+            return;
+        }
+        let began = self.began(target, live);
+        let owner = Owner::from(live);
+        let revisions = Claims::of(&owner, self.observed.revisions).claimed;
+        let (templates, _) = of_template(target.template.raw(), &revisions);
+        let pods = Claims::of(&owner, self.observed.pods).claimed;
+        let failing = pods.into_iter().filter(|pod| {
+            templates.is_updated(pod) && self.is_failing(pod, live) && self.is_older(pod, began)
+        });
+        self.state.pods.failing_before = Some(failing.map(|pod| pod.uid.clone()).collect());
+    }
+
+    fn began(&self, target: &Target, live: &DaemonSet) -> Began {
+        let is_live = is_template(live, target.template.raw());
+        let started = started_at(self.state.note.as_ref(), target.template.raw());
+        match PausedRollout::of(live) {
+            _ if self.task.failed_before => Began::Unknown,
+            Ok(Some(PausedRollout { state: PauseState::Waiting, .. })) => {
+                started.map_or(Began::Unknown, Began::At)
+            }
+            Ok(_) if !is_live => Began::Now,
+            Ok(Some(PausedRollout { state: PauseState::Aborted, .. })) => Began::Now,
+            Ok(Some(PausedRollout { state: PauseState::Paused, since, .. })) => {
+                Began::At(started.map_or(since, |started| started.min(since)))
+            }
+            Ok(None) if allows_surge(target.declared.strategy()) => Began::Unknown,
+            Ok(None) => Began::Earlier,
+            // The run will end.
+            Err(_) => Began::Unknown,
+        }
+    }
+
+    /// Whether a pod has a permanent failure, has not been Ready for the progress deadline, or is
+    /// Ready for a moment between two of too many restarts.
+    fn is_failing(&self, pod: &Pod, live: &DaemonSet) -> bool {
+        let pace = &self.task.pace;
+        match pod.readiness {
+            PodReadiness::NotReady { since } => {
+                let late = |at| self.now.duration_since(at) > self.timeout();
+                has_failed_permanently(pod) || since.or(pod.created).is_some_and(late)
+            }
+            PodReadiness::Ready { since: _ } => {
+                let wanted = pace.min_ready(&live.spec).first;
+                pod.restarts > pace.max_restarts && !pod.has_stayed_up(wanted, self.now)
+            }
+        }
+    }
+
+    /// Whether a failing pod failed before the rollout began.
+    fn is_older(&self, pod: &Pod, began: Began) -> bool {
+        let created_before = |at: Timestamp| pod.created.is_some_and(|created| created < at);
+        match began {
+            Began::Now => true,
+            Began::At(at) => {
+                let not_ready = match pod.readiness {
+                    PodReadiness::NotReady { since } => since.is_none_or(|since| since < at),
+                    PodReadiness::Ready { since: _ } => false,
+                };
+                created_before(at) && not_ready
+            }
+            Began::Earlier => created_before(self.now - self.timeout()),
+            Began::Unknown => false,
+        }
+    }
+}

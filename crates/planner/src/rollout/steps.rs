@@ -1,0 +1,323 @@
+//! Steps, domains and waits in a rollout: what is noted about them, and what happens when nothing
+//! may begin for now.
+//!
+//! A run does what may be done now. Then it waits itself (`--wait`), or it ends: with the last good
+//! template live again, paused, so that a node that joins or a pod that is recreated gets what is
+//! proven. The next run writes the target again and goes on. Not here: which nodes may begin
+//! ([`steps`](crate::steps)).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::decide::{Flow, Halt, Step, is_template};
+use super::effect::Effect;
+use super::outcome::{Attempt, Interference, Outcome};
+use super::progress::Report;
+use super::request::Purpose;
+use super::state::{Course, RequestState};
+use super::task::{Goal, Provenance, Target};
+use super::view::{NodeView, PodState, RolloutView};
+use crate::plan::{PauseState, PausedRollout, template_digest};
+use crate::steps::{
+    Evaluation, NodeUpdate, StepNode, StepsInput, WaitsFor, approved_steps, evaluate, needs_note,
+};
+use daemonset::controller::history::hash_of;
+use daemonset::model::{
+    Approval, Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
+    WhileWaiting,
+};
+
+impl<'w> Step<'_, 'w> {
+    /// The policy in force: after a failure, only its budgets.
+    pub(super) fn policy(&self) -> Cow<'static, PolicySpec> {
+        let forward = match (&self.task.goal, &self.state.course) {
+            (Goal::Apply(_) | Goal::Roll(_), Course::Forward | Course::Waiting(_)) => true,
+            (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_))
+            | (Goal::GoBack | Goal::Release { .. }, _) => false,
+        };
+        let pace = &self.task.pace;
+        Cow::Owned(if forward { pace.clone() } else { pace.budgets() })
+    }
+
+    /// The nodes of this view as the steps see them.
+    pub(super) fn step_nodes<'v>(&self, view: &'v RolloutView<'w>) -> Vec<StepNode<'v>> {
+        let last_good = self.last_good(view.live);
+        view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect()
+    }
+
+    /// Evaluates the steps for these nodes. `target` is the template that is rolled out.
+    pub(super) fn evaluated<'v>(
+        &self,
+        nodes: &'v [StepNode<'v>],
+        policy: &'v PolicySpec,
+        live: &DaemonSet,
+    ) -> Evaluation<'v> {
+        // Only notes and approvals name the template.
+        let template = if needs_note(policy) {
+            template_digest(live.spec.template.raw())
+        } else {
+            String::new()
+        };
+        let note = self.state.note.as_ref();
+        let given = Some(&self.task.approvals);
+        let uid = Some(&live.uid);
+        let approved = approved_steps(policy, uid, &template, note, given, self.now);
+        evaluate(&StepsInput {
+            nodes,
+            policy,
+            calendar: &Calendar::of(&policy.windows, &policy.exclusions),
+            template: &template,
+            note,
+            approved: &approved,
+            now: self.now,
+            node_seconds: self.task.node_seconds.unwrap_or(policy.progress_deadline.0),
+        })
+    }
+
+    /// The hash of the last good template's pods.
+    fn last_good(&self, live: &DaemonSet) -> Option<RevisionHash> {
+        let from = self.state.from.as_ref()?;
+        let in_namespace = self.observed.revisions.iter();
+        let mut named = in_namespace.filter(|it| it.namespace == live.key.namespace);
+        named.find(|revision| revision.name == from.name).map(hash_of)
+    }
+
+    /// Notes what has become of the steps, before anything is done on the ground of it.
+    pub(super) fn note_steps(
+        &mut self,
+        evaluation: &Evaluation<'_>,
+        policy: &PolicySpec,
+        live: &DaemonSet,
+    ) -> Flow<()> {
+        if !needs_note(policy) {
+            return self.note_other_template(live);
+        }
+        let mut wanted = evaluation.note.clone();
+        wanted.started_at.get_or_insert(self.now);
+        if let Some(before) = &self.state.note
+            && before.template != wanted.template
+        {
+            // Approvals of an interrupted rollout are not used by a later one.
+            let others = self.task.approvals.values().filter(|it| it.template != wanted.template);
+            let latest = others.map(|approval: &Approval| approval.at).max();
+            wanted.approvals_void_before = wanted.approvals_void_before.max(latest);
+        }
+        self.note(wanted)
+    }
+
+    /// Without steps, only ends what is noted about another template: if that one comes back, its
+    /// steps begin anew.
+    fn note_other_template(&mut self, live: &DaemonSet) -> Flow<()> {
+        let Some(note) = self.state.note.as_ref().filter(|note| !note.steps.is_empty()) else {
+            return Ok(());
+        };
+        if note.template == template_digest(live.spec.template.raw()) {
+            return Ok(());
+        }
+        self.note(StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() })
+    }
+
+    /// Notes the end of a rollout: it is done, or it has failed. Its approvals are used up. The
+    /// steps that are done stay so, unless it has failed.
+    pub(super) fn note_end(&mut self, has_failed: bool) -> Flow<()> {
+        let Some(note) = &self.state.note else { return Ok(()) };
+        if note.started_at.is_none() {
+            return Ok(());
+        }
+        let ended = StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() };
+        let ended = if has_failed {
+            ended
+        } else {
+            StepsNote { template: note.template.clone(), steps: note.steps.clone(), ..ended }
+        };
+        self.note(ended)
+    }
+
+    /// Sets the note, and waits until that is done.
+    fn note(&mut self, wanted: StepsNote) -> Flow<()> {
+        if self.state.note.as_ref() == Some(&wanted) {
+            return Ok(());
+        }
+        let request = self.state.noting.request;
+        self.may_go(request, Attempt::Note)?;
+        self.state.noting.request = RequestState::Out;
+        self.state.noting.sent = Some(wanted.clone());
+        self.push(Effect::Note(Box::new(wanted)));
+        Err(Halt::Wait)
+    }
+
+    /// What is waited for before anything of the target is written; none if some node may begin, or
+    /// the target is live already.
+    pub(super) fn not_yet(
+        &mut self,
+        target: &Target,
+        live: &'w DaemonSet,
+    ) -> Option<Vec<WaitsFor>> {
+        let pause = PausedRollout::of(live).ok()?;
+        let is_waiting = pause.as_ref().is_some_and(|pause| pause.state == PauseState::Waiting);
+        if is_template(live, target.template.raw()) && !is_waiting {
+            return None;
+        }
+        if self.state.from.is_none() {
+            self.state.from = self.came_from(target, live, pause.as_ref());
+        }
+        let mut after = live.clone();
+        after.spec.template = target.template.clone();
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        // A new pod that is not available may have failed: that is judged first.
+        let max_restarts = self.task.pace.max_restarts;
+        let is_pending = |node_view: &NodeView<'_>| match node_view.pod_state {
+            PodState::UpdatedUnavailable(_) => true,
+            PodState::UpdatedAvailable(pod) => pod.restarts > max_restarts,
+            PodState::Outdated(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
+            | PodState::Ended(_)
+            | PodState::Empty => false,
+        };
+        if view.node_views.iter().any(is_pending) {
+            return None;
+        }
+        let policy = self.policy();
+        let last_good = self.last_good(live);
+        let nodes: Vec<_> =
+            view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect();
+        let evaluation = self.evaluated(&nodes, &policy, &after);
+        let waits_for = evaluation.waits_for.clone();
+        (!waits_for.is_empty()).then_some(waits_for)
+    }
+
+    /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
+    pub(super) fn hold_before(
+        &mut self,
+        target: &Target,
+        live: &'w DaemonSet,
+        waits_for: Vec<WaitsFor>,
+    ) -> Flow<Halt> {
+        if self.waits_itself(&waits_for) {
+            return Ok(Halt::Wait);
+        }
+        let pause = PausedRollout::of(live).ok().flatten();
+        if pause.is_some_and(|pause| pause.state == PauseState::Waiting) {
+            self.state.course = Course::Waiting(waits_for.clone());
+            return self.put_back(target, Some(live), waits_for);
+        }
+        Ok(Halt::End(Outcome::Waiting { waits_for }))
+    }
+
+    /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
+    pub(super) fn hold(
+        &mut self,
+        target: &Target,
+        live: &'w DaemonSet,
+        waits_for: Vec<WaitsFor>,
+    ) -> Flow<Halt> {
+        if self.waits_itself(&waits_for) {
+            return Ok(Halt::Wait);
+        }
+        self.state.course = Course::Waiting(waits_for.clone());
+        self.put_back(target, Some(live), waits_for)
+    }
+
+    /// Whether the run itself waits, because it may (`--wait`) for long enough.
+    pub(super) fn waits_itself(&mut self, waits_for: &[WaitsFor]) -> bool {
+        let Some(limit) = self.task.wait_until else { return false };
+        let end = waits_for.iter().map(|wait| wait.until.unwrap_or(limit)).max().unwrap_or(limit);
+        if self.now >= limit || end > limit {
+            return false;
+        }
+        self.wake_at(Some(end));
+        if self.state.shown.waits_for != waits_for {
+            self.state.shown.waits_for = waits_for.to_vec();
+            self.report(Report::WaitingFor(waits_for.to_vec()));
+        }
+        true
+    }
+
+    /// Puts the last good template back, paused, unless the policy wants the target to stay, or it
+    /// cannot be put back; then ends.
+    pub(super) fn put_back(
+        &mut self,
+        target: &Target,
+        live: Option<&'w DaemonSet>,
+        waits_for: Vec<WaitsFor>,
+    ) -> Flow<Halt> {
+        let Some(live) = live else {
+            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
+        };
+        self.appeared(live)?;
+        let good = match self.task.pace.while_waiting {
+            WhileWaiting::Target => None,
+            WhileWaiting::LastGood => {
+                self.good(target, live, &std::collections::BTreeMap::new()).ok()
+            }
+        };
+        let is_target = is_template(live, target.template.raw());
+        let is_good = good.as_ref().is_some_and(|good| is_template(live, &good.template));
+        let found = PausedRollout::of(live).ok().flatten();
+        let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: on_delete }));
+        if !is_target && !is_good {
+            return stale(self.another_template(live));
+        }
+        let stands = |pause: &PausedRollout| {
+            pause.state == PauseState::Waiting && pause.waits_for == waits_for
+        };
+        if found.as_ref().is_some_and(stands) && (is_good || good.is_none()) {
+            return Ok(Halt::End(Outcome::Waiting { waits_for }));
+        }
+        if self.is_done(Purpose::Wait) {
+            return stale(Interference::Pause);
+        }
+        let from = self.state.from.clone();
+        let pause = self.pause(target, PauseState::Waiting, from);
+        let pause = PausedRollout { waits_for, ..pause };
+        let (template, provenance) = match &good {
+            Some(good) => {
+                (Some(Arc::clone(&good.template)), Provenance::of(&good.revision.annotations))
+            }
+            None => (None, self.task.provenance.clone()),
+        };
+        let written =
+            self.write(Purpose::Wait, target, Some(live), template, Some(pause), Some(provenance));
+        Ok(written)
+    }
+}
+
+fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> StepNode<'v> {
+    let (update, pod) = match (node_view.outdated_pod(), node_view.pod_state) {
+        (Some(pod), _) => {
+            let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
+            (NodeUpdate::Outdated { is_intermediate }, Some(pod))
+        }
+        (None, PodState::UpdatedAvailable(pod)) => {
+            (NodeUpdate::Updated { since: pod.up_since() }, Some(pod))
+        }
+        (
+            None,
+            PodState::UpdatedUnavailable(_)
+            | PodState::Outdated(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
+            | PodState::Ended(_)
+            | PodState::Empty,
+        ) => (NodeUpdate::InProgress, None),
+    };
+    StepNode {
+        node: node_view.node,
+        is_desired: node_view.is_desired(),
+        budget: node_view.node_budget,
+        is_unavailable: node_view.is_unavailable(),
+        update,
+        restarts: pod.map_or(0, |pod| pod.restarts),
+    }
+}
+
+/// The time since which the rollout of a template has been going on, if that is noted.
+pub(super) fn started_at(note: Option<&StepsNote>, template: &Value) -> Option<Timestamp> {
+    let note = note.filter(|note| note.started_at.is_some())?;
+    (note.template == template_digest(template)).then_some(note.started_at?)
+}

@@ -1,0 +1,115 @@
+//! Updated pods that failed before the run.
+
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::run::{Run, declared};
+use super::sim::{Fate, Sim, pod_failure, rolling};
+use crate::rollout::{Goal, Outcome, PauseReason, Task};
+use daemonset::model::{NodeName, PolicySpec};
+
+/// Lets the pod of a node, which has the image `v1`, fail from now on.
+fn break_pod(sim: &mut Sim, node: &str) {
+    sim.picky.insert(node.to_owned(), "v2".to_owned());
+    let mut pods = sim.cluster.pods.iter_mut();
+    let pod = pods.find(|pod| pod.node().is_some_and(|it| *it == *node)).unwrap();
+    pod.container_failure = Some(pod_failure("CrashLoopBackOff", "back-off restarting").into());
+    sim.pass(1);
+}
+
+/// A rollout of `v2` that was killed after its first deletes; then the pod of the last node, which
+/// still has the image `v1`, fails.
+fn half_rolled(nodes: usize, budget: usize) -> Sim {
+    let mut run = Run::apply(Sim::of(nodes, &json!(budget)), "v2");
+    run.look();
+    run.until(|run| run.deletes.len() >= budget);
+    let mut sim = run.sim;
+    break_pod(&mut sim, &format!("node-{}", nodes - 1));
+    sim.pass(40);
+    sim
+}
+
+fn change_a_label(task: &mut Task) {
+    match &mut task.goal {
+        Goal::Apply(target) => target.changes = true,
+        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => unreachable!(),
+    }
+}
+
+fn left(run: &Run) -> Vec<String> {
+    run.ended.as_ref().unwrap().left.keys().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_pod_that_failed_before_an_undo_uses_budget_and_aborts_nothing() {
+    let run = Run::apply(half_rolled(6, 2), "v1").finish();
+    assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v1".to_owned(), 6)].into()));
+    assert_eq!((run.pause(), declared(&run.sim)), (None, rolling(&json!(2))));
+    assert_eq!(run.most_unavailable, 2, "the failing pod and one more");
+    assert_eq!(left(&run), ["node-5"]);
+}
+
+#[test]
+fn the_ramp_does_not_wait_for_a_pod_that_failed_before() {
+    let sim = half_rolled(6, 2);
+    let run = Run::apply(sim, "v1").with(|task| task.pace = PolicySpec::default()).finish();
+    assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v1".to_owned(), 6)].into()));
+}
+
+#[test]
+fn where_it_uses_all_of_the_budget_the_run_pauses() {
+    let run = Run::apply(half_rolled(6, 1), "v1").finish();
+    let Outcome::Paused { why: PauseReason::MaxUnavailableReached { unavailable, allowed, .. } } =
+        run.outcome()
+    else {
+        panic!("{}", run.outcome())
+    };
+    assert_eq!((*unavailable, *allowed, left(&run).len()), (1, 1, 2));
+}
+
+/// What a killed run has seen is known from the time of its pause.
+#[test]
+fn after_a_kill_only_pods_that_failed_before_the_rollout_abort_nothing() {
+    for (rule, fails) in [("before", None), ("in the rollout", Some("node-4"))] {
+        let mut run = Run::apply(half_rolled(6, 2), "v1");
+        run.look();
+        run.until(|run| !run.deletes.is_empty());
+        if let Some(node) = fails {
+            break_pod(&mut run.sim, node);
+        }
+        run.pass(5);
+        // The second run changes a label, which writes the pause again; it is killed too.
+        let mut run = run.again("v1").with(change_a_label);
+        let writes = run.sim.writes.len();
+        run.look();
+        run.until(|run| run.sim.writes.len() > writes);
+        let run = run.again("v1").finish();
+        let failed = run.outcome().failed().map(|it| it.keys().map(NodeName::as_str).collect());
+        assert_eq!(failed, fails.map(|node| vec![node]), "{rule}: {}", run.outcome());
+    }
+}
+
+/// The template is live without a pause: only pods that are older than the deadline are known to be
+/// no pods of a rollout that continues.
+#[test]
+fn a_change_of_a_label_is_not_stopped_by_an_old_pod_that_fails() {
+    for (age, done) in [(590, false), (620, true)] {
+        let mut sim = Sim::of(3, &json!(1));
+        let created = sim.now() - SignedDuration::from_secs(age);
+        sim.cluster.pods.iter_mut().for_each(|pod| pod.created = Some(created));
+        break_pod(&mut sim, "node-2");
+        let run = Run::apply(sim, "v1").with(change_a_label).finish();
+        assert_eq!(*run.outcome() == Outcome::Done, done, "{age}: {}", run.outcome());
+    }
+}
+
+/// Nothing else tells pods of a rollout that is recorded as failed from older ones.
+#[test]
+fn a_retry_fails_again_while_the_failed_pods_do() {
+    let mut sim = Sim::of(6, &json!(2));
+    sim.fate("v2", Fate::NoImage);
+    let aborted = Run::apply(sim, "v2").finish();
+    let run = aborted.again("v2").with(|task| task.failed_before = true).finish();
+    assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
+    assert_eq!(run.deletes, []);
+}

@@ -1,0 +1,221 @@
+//! Steps, domains and waits: several runs, each of which does what may be done.
+
+use serde_json::{Value, json};
+
+use super::run::{Run, plain_pace};
+use super::sim::{Fate, Sim};
+use crate::plan::PauseState;
+use crate::rollout::{Outcome, Purpose};
+use crate::steps::WaitKind;
+use daemonset::controller::test_cluster::node;
+use daemonset::model::{Approval, PolicySpec, Ramp};
+
+fn policy(fields: Value) -> PolicySpec {
+    let mut fields = fields;
+    fields["selects"] = json!({"names": ["default/foo"]});
+    let read: PolicySpec = serde_json::from_value(fields).unwrap();
+    PolicySpec { ramp: Ramp::None, min_ready_seconds: Some(0), ..read }
+}
+
+/// `ds-apply` of an image under this policy, to its end.
+fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
+    let note = sim.note.clone();
+    Run::apply(sim, image)
+        .with(|task| {
+            task.pace = policy.clone();
+            task.note = note;
+        })
+        .finish()
+}
+
+/// Kinds of what is waited for.
+fn waits(run: &Run) -> Vec<WaitKind> {
+    match run.outcome() {
+        Outcome::Waiting { waits_for } => waits_for.iter().map(|wait| wait.kind).collect(),
+        other => panic!("it does not wait: {other}"),
+    }
+}
+
+fn purposes(run: &Run) -> Vec<Purpose> {
+    run.sim.writes.iter().map(|write| write.purpose).collect()
+}
+
+/// Zones `a`, `b`, `c` by the number of the node.
+fn with_zones(mut sim: Sim) -> Sim {
+    for (at, node) in sim.cluster.nodes.iter_mut().enumerate() {
+        node.labels = [("zone", ["a", "b", "c"][at % 3])].into_iter().collect();
+    }
+    sim
+}
+
+#[test]
+fn a_canary_soaks_while_the_last_good_template_is_live() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 2, "soak": "60s"}]}));
+    let first = run(Sim::of(6, &json!(3)), "v2", &canary);
+    assert_eq!(waits(&first), [WaitKind::Soak]);
+    assert_eq!(first.images(), [("v1".to_owned(), 4), ("v2".to_owned(), 2)].into());
+    assert_eq!(first.sim.live_image(), "v1", "the last good template is live");
+    let pause = first.pause().unwrap();
+    assert_eq!((pause.state, pause.waits_for.len()), (PauseState::Waiting, 1));
+    assert_eq!(purposes(&first), [Purpose::Apply, Purpose::Wait]);
+    // Too early: nothing is written.
+    let mut sim = first.sim;
+    sim.pass(20);
+    let early = run(sim, "v2", &canary);
+    assert_eq!((waits(&early), early.deletes.len()), (vec![WaitKind::Soak], 0));
+    assert_eq!(purposes(&early), [Purpose::Apply, Purpose::Wait]);
+    // After the soak, the rest.
+    let mut sim = early.sim;
+    sim.pass(60);
+    let last = run(sim, "v2", &canary);
+    assert_eq!(*last.outcome(), Outcome::Done);
+    assert_eq!((last.deletes.len(), last.images()), (4, [("v2".to_owned(), 6)].into()));
+    assert_eq!(last.pause(), None);
+    assert_eq!(last.sim.note.as_ref().unwrap().started_at, None);
+}
+
+#[test]
+fn a_node_that_joins_during_a_wait_gets_the_last_good_template() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
+    sim.cluster.nodes.push(node("node-9", &[], &[]));
+    sim.pass(90);
+    assert_eq!(sim.running()["node-9"], "v1");
+    let last = run(sim, "v2", &canary);
+    assert_eq!((last.outcome(), last.images()), (&Outcome::Done, [("v2".to_owned(), 4)].into()));
+}
+
+#[test]
+fn a_lost_note_makes_the_soak_begin_again() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
+    sim.note = None;
+    sim.pass(61);
+    let again = run(sim, "v2", &canary);
+    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 0));
+}
+
+#[test]
+fn a_run_waits_itself_if_it_may() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    for (seconds, want) in [(600, true), (30, false)] {
+        let run = Run::apply(Sim::of(3, &json!(1)), "v2");
+        let until = run.sim.now() + jiff::SignedDuration::from_secs(seconds);
+        let run = run
+            .with(|task| {
+                task.pace = canary.clone();
+                task.wait_until = Some(until);
+            })
+            .finish();
+        assert_eq!(*run.outcome() == Outcome::Done, want, "{seconds}: {}", run.outcome());
+        assert_eq!(purposes(&run).contains(&Purpose::Wait), !want);
+    }
+}
+
+#[test]
+fn nothing_is_written_before_the_first_step_is_approved() {
+    let steps = json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]});
+    let policy = policy(steps);
+    let first = run(Sim::of(3, &json!(1)), "v2", &policy);
+    assert_eq!(waits(&first), [WaitKind::Approval]);
+    assert_eq!((first.sim.writes.len(), first.sim.note.as_ref()), (0, None));
+    let approved = |sim: Sim, image: &str| {
+        let run = Run::apply(sim, image);
+        let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+        let approval = Approval {
+            uid: run.sim.cluster.daemon_set.uid.clone(),
+            template: crate::plan::template_digest(target.template.raw()),
+            step: crate::approval::step_digest(&policy.steps[0]),
+            by: "alice".to_owned(),
+            at: run.sim.now(),
+        };
+        approval
+    };
+    let approval = approved(first.sim, "v2");
+    let with = |sim: Sim, image: &str, approval: &Approval| {
+        let note = sim.note.clone();
+        Run::apply(sim, image)
+            .with(|task| {
+                task.pace = policy.clone();
+                task.note = note;
+                task.approvals = [("canary".to_owned(), approval.clone())].into();
+            })
+            .finish()
+    };
+    let done = with(Sim::of(3, &json!(1)), "v2", &approval);
+    assert_eq!(*done.outcome(), Outcome::Done);
+    // It is used up: the same template again needs another one.
+    let back = run(done.sim, "v1", &PolicySpec { steps: Vec::new(), ..policy.clone() });
+    assert_eq!(*back.outcome(), Outcome::Done);
+    let again = with(back.sim, "v2", &approval);
+    assert_eq!(waits(&again), [WaitKind::Approval]);
+}
+
+#[test]
+fn a_newer_commit_begins_with_the_nodes_of_the_one_it_replaces() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 2, "soak": "60s"}]}));
+    let first = run(Sim::of(6, &json!(2)), "v2", &canary);
+    let of_v2: Vec<String> = first.sim.nodes_with("v2");
+    let mut sim = first.sim;
+    sim.fate("v3", Fate::NoImage);
+    let second = run(sim, "v3", &canary);
+    assert!(matches!(second.outcome(), Outcome::Aborted { .. }), "{}", second.outcome());
+    assert!(second.deleted_nodes().iter().all(|node| of_v2.contains(&(*node).to_owned())));
+    assert_eq!(second.sim.live_image(), "v1", "aborted to the last good template");
+}
+
+#[test]
+fn zones_follow_one_another_and_a_rollback_keeps_their_budgets() {
+    let zones = policy(json!({
+        "onFailure": "rollback",
+        "domains": {"key": "zone", "maxUnavailable": 1},
+    }));
+    let mut sim = with_zones(Sim::of(9, &json!(3)));
+    // The last node to be updated never gets Ready.
+    sim.picky.insert("node-8".to_owned(), "v1".to_owned());
+    let run = run(sim, "v2", &zones);
+    assert!(matches!(run.outcome(), Outcome::Aborted { rolled_back: Some(_), .. }));
+    let zone = |node: &str| ["a", "b", "c"][node[5..].parse::<usize>().unwrap() % 3];
+    let order: Vec<&str> = run.deleted_nodes().into_iter().map(zone).collect();
+    assert_eq!(order[..9].join(""), "aaabbbccc");
+    assert_eq!(run.most_unavailable, 1, "at most one node of a zone, one zone at once");
+    assert_eq!(run.images(), [("v1".to_owned(), 9)].into());
+}
+
+#[test]
+fn a_canary_that_restarts_too_often_during_its_soak_fails() {
+    let canary = policy(json!({
+        "steps": [{"name": "canary", "nodes": 1, "soak": "2h"}], "progressDeadline": "60s",
+    }));
+    let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
+    sim.pass(3_600);
+    let canary_node = sim.nodes_with("v2").remove(0);
+    let now = sim.now();
+    let pod = sim.pod_on(&canary_node);
+    pod.restarts = 2;
+    pod.containers_changed = Some(now);
+    let soaks = run(sim, "v2", &canary);
+    assert_eq!(waits(&soaks), [WaitKind::Soak]);
+    let mut sim = soaks.sim;
+    sim.pod_on(&canary_node).restarts = 4;
+    let fails = run(sim, "v2", &canary);
+    assert!(matches!(fails.outcome(), Outcome::Aborted { .. }), "{}", fails.outcome());
+}
+
+#[test]
+fn the_target_stays_live_if_the_policy_wants_it() {
+    let canary = policy(json!({
+        "steps": [{"name": "canary", "nodes": 1, "soak": "60s"}], "whileWaiting": "target",
+    }));
+    let first = run(Sim::of(3, &json!(1)), "v2", &canary);
+    assert_eq!((waits(&first), first.sim.live_image()), (vec![WaitKind::Soak], "v2".to_owned()));
+    let mut sim = first.sim;
+    sim.pass(90);
+    assert_eq!(*run(sim, "v2", &canary).outcome(), Outcome::Done);
+}
+
+#[test]
+fn without_a_policy_nothing_is_noted() {
+    let run = run(Sim::of(3, &json!(1)), "v2", &plain_pace());
+    assert_eq!((run.outcome(), run.sim.note.as_ref()), (&Outcome::Done, None));
+}

@@ -1,0 +1,257 @@
+//! Which nodes a rollout may begin now, by its policy: steps, domains, soaks, approvals, windows.
+//!
+//! [`evaluate`] is a pure function of the nodes, the policy, what the rollout has noted before, and
+//! the time; plan and rollout share it. A step is a set of nodes, derived from the cluster each
+//! time (`members`), never a stored index: who runs the target is read from the pods. So a run that
+//! was killed, a new commit, and nodes that join or vanish need no repair. Only two times cannot be
+//! seen in the cluster, and are noted ([`StepsNote`]): since when a step is complete, and since when
+//! it is done. A step that is done never reopens.
+//!
+//! Not here: the budget inside of a step (`rollout/next_deletes`), and whether pods have failed
+//! (`rollout/gate`).
+
+mod domains;
+mod members;
+mod soak;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::approval::{ApprovalCheck, step_digest};
+use crate::classification::NodeBudget;
+use daemonset::model::{
+    Approval, Calendar, Node, PolicySpec, PolicyStep, StepNodes, StepsNote, Uid,
+};
+pub(crate) use domains::DomainProgress;
+pub(crate) use soak::Progress;
+pub use waits::{WaitKind, WaitsFor};
+
+/// Name of the implied last step.
+pub const LAST_STEP: &str = "rest";
+
+/// A node as the steps see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepNode<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// Whether a pod of the target may start there.
+    pub is_desired: bool,
+    /// Whether it is Ready, or skipped.
+    pub budget: NodeBudget,
+    /// Whether it counts as unavailable, whatever the cause.
+    pub is_unavailable: bool,
+    /// The state of its pod.
+    pub update: NodeUpdate,
+    /// Restarts of its pod.
+    pub restarts: u32,
+}
+
+/// How far the update of a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeUpdate {
+    /// Its pod is of the target and available.
+    Updated {
+        /// The time since which the pod has stayed up, by the kubelet's clock.
+        since: Option<Timestamp>,
+    },
+    /// Its old pod goes, or its new one is not available yet.
+    InProgress,
+    /// Its pod is of another template.
+    Outdated {
+        /// Whether that is neither the last good one nor the target: a version that was given up.
+        is_intermediate: bool,
+    },
+}
+
+/// What an evaluation is made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepsInput<'s, 'a> {
+    /// The nodes, by name.
+    pub nodes: &'s [StepNode<'a>],
+    /// The policy.
+    pub policy: &'a PolicySpec,
+    /// Its windows and exclusions.
+    pub calendar: &'s Calendar,
+    /// Digest of the target template.
+    pub template: &'s str,
+    /// What was noted before.
+    pub note: Option<&'s StepsNote>,
+    /// Names of the steps with a valid approval.
+    pub approved: &'s BTreeSet<String>,
+    /// The time, by the server's clock.
+    pub now: Timestamp,
+    /// Time that the update of one node takes, in seconds.
+    pub node_seconds: u32,
+}
+
+/// The waves of a rollout, by step and then by domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WaveId {
+    /// Position of the step.
+    pub step: usize,
+    /// Position of the domain.
+    pub domain: usize,
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(crate) struct StepProgress<'a> {
+    /// The step of the policy; `None` for the implied last one.
+    pub policy: Option<&'a PolicyStep>,
+    /// Number of its nodes, with those of earlier steps.
+    pub nodes: u32,
+    /// The part of them with an available new pod.
+    pub updated: u32,
+    /// Whether a selector matches no node at all.
+    pub is_empty: bool,
+    /// Whether it is complete, and done.
+    pub progress: Progress,
+}
+
+/// The result: the waves, what may begin, and what is waited for.
+#[derive(Clone, Debug)]
+pub(crate) struct Evaluation<'a> {
+    /// The steps in order; the implied last one is among them.
+    pub steps: Vec<StepProgress<'a>>,
+    /// The domains in order; one for all nodes if the policy has none.
+    pub domains: Vec<DomainProgress<'a>>,
+    /// The wave of each node with an outdated pod.
+    pub waves: Vec<Option<WaveId>>,
+    /// The domain of each node.
+    pub domain_of: Vec<usize>,
+    /// The step in progress; none if all are done.
+    pub current: Option<usize>,
+    /// What keeps the nodes of the step in progress from beginning, beside the budget; empty if
+    /// nothing does.
+    pub waits_for: Vec<WaitsFor>,
+    /// The note after this evaluation.
+    pub note: StepsNote,
+}
+
+impl Evaluation<'_> {
+    /// Whether the outdated pod of the node at this position may be replaced now, as far as steps
+    /// and domains are concerned.
+    pub(crate) fn may_begin(&self, at: usize) -> bool {
+        self.waits_for.is_empty()
+            && self.waves[at].is_some_and(|wave| {
+                Some(wave.step) == self.current && self.domains[wave.domain].is_open
+            })
+    }
+}
+
+impl StepProgress<'_> {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        self.policy.map_or(LAST_STEP, |step| &step.name)
+    }
+}
+
+/// Evaluates steps and domains.
+pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
+    let StepsInput { nodes, policy, template, note, now, .. } = *input;
+    let before = note.filter(|note| note.template == template);
+    let mut after = StepsNote {
+        template: template.to_owned(),
+        started_at: before.and_then(|note| note.started_at),
+        approvals_void_before: note.and_then(|note| note.approvals_void_before),
+        ..StepsNote::default()
+    };
+    let mut members = members::Members::of(nodes);
+    let mut steps = Vec::with_capacity(policy.steps.len() + 1);
+    let mut step_of: Vec<Option<usize>> = vec![None; nodes.len()];
+    let mut current = None;
+    for (at, step) in policy.steps.iter().enumerate() {
+        let digest = step_digest(step);
+        let noted = before.and_then(|note| note.steps.get(&step.name));
+        let noted = noted.filter(|noted| noted.digest == digest);
+        let is_done = noted.is_some_and(|noted| noted.done_at.is_some());
+        let added = members.add(step, is_done);
+        for member in added.nodes {
+            step_of[member] = Some(at);
+        }
+        let (total, updated) = members.counts();
+        let mut progress =
+            soak::judge(noted, digest, members.is_complete(), members.up_since(), step.soak, now);
+        // Steps are done in their order.
+        if current.is_some() {
+            progress = Progress::Running;
+        }
+        if let Progress::Complete { note, .. } | Progress::Done { note } = &progress {
+            after.steps.insert(step.name.clone(), note.clone());
+        }
+        if current.is_none() && !matches!(progress, Progress::Done { .. }) {
+            current = Some(at);
+        }
+        let is_empty = added.is_empty;
+        steps.push(StepProgress { policy: Some(step), nodes: total, updated, is_empty, progress });
+    }
+    let last = steps.len();
+    steps.push(members.last_step());
+    let (names, domain_of) = domains::of_nodes(nodes, policy.domains.as_ref());
+    let waves: Vec<Option<WaveId>> = (0..nodes.len())
+        .map(|at| match nodes[at].update {
+            NodeUpdate::Outdated { .. } => {
+                Some(WaveId { step: step_of[at].unwrap_or(last), domain: domain_of[at] })
+            }
+            NodeUpdate::Updated { .. } | NodeUpdate::InProgress => None,
+        })
+        .collect();
+    let in_progress = current.unwrap_or(last);
+    let is_member = |at: usize| step_of[at].unwrap_or(last) == in_progress;
+    let domains = domains::progress(
+        input,
+        before,
+        &mut after,
+        domains::Layout { names, domain_of: &domain_of, is_member: &is_member, waves: &waves },
+        steps[in_progress].name(),
+    );
+    let is_last_done = matches!(steps[last].progress, Progress::Done { .. })
+        && domains.iter().all(|domain| domain.soaks_until.is_none());
+    let current = current.or_else(|| (!is_last_done).then_some(last));
+    let mut evaluation = Evaluation {
+        steps,
+        domains,
+        waves,
+        domain_of,
+        current,
+        waits_for: Vec::new(),
+        note: after,
+    };
+    evaluation.waits_for = waits::waits_for(&evaluation, input);
+    evaluation
+}
+
+/// Names of the steps whose approval counts.
+pub(crate) fn approved_steps(
+    policy: &PolicySpec,
+    uid: Option<&Uid>,
+    template: &str,
+    note: Option<&StepsNote>,
+    given: Option<&BTreeMap<String, Approval>>,
+    now: Timestamp,
+) -> BTreeSet<String> {
+    let (Some(uid), Some(given)) = (uid, given) else { return BTreeSet::new() };
+    let is_given = |step: &&PolicyStep| {
+        let check = ApprovalCheck { uid, template, step, note, now };
+        check.status(given.get(&step.name)).is_given()
+    };
+    policy.steps.iter().filter(is_given).map(|step| step.name.clone()).collect()
+}
+
+/// Whether a rollout under this policy has to note anything.
+pub(crate) fn needs_note(policy: &PolicySpec) -> bool {
+    !policy.steps.is_empty()
+        || policy.max_duration.is_some()
+        || policy.domains.as_ref().is_some_and(|domains| !domains.soak.is_zero())
+}
+
+/// The steps that select nodes of which the cluster has none.
+pub(crate) fn empty_steps<'a>(evaluation: &Evaluation<'a>) -> Vec<&'a PolicyStep> {
+    let empty = evaluation.steps.iter().filter(|step| step.is_empty);
+    let selects = |step: &&PolicyStep| matches!(step.nodes, StepNodes::Selected(_));
+    empty.filter_map(|step| step.policy).filter(selects).collect()
+}

@@ -1,0 +1,187 @@
+//! The nodes of each step.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
+
+use super::soak::Progress;
+use super::{NodeUpdate, StepNode, StepProgress};
+use crate::classification::NodeBudget;
+use daemonset::model::{PolicyStep, StepNodes};
+
+/// The nodes of the steps so far.
+pub(super) struct Members<'s, 'a> {
+    nodes: &'s [StepNode<'a>],
+    /// Whether each node is a member.
+    is_member: Vec<bool>,
+    /// Number of desired nodes.
+    desired: u32,
+}
+
+/// The nodes that a step adds to those of the earlier ones.
+pub(super) struct Added {
+    /// Their positions.
+    pub nodes: Vec<usize>,
+    /// Whether the step selects no node at all.
+    pub is_empty: bool,
+}
+
+impl<'s, 'a> Members<'s, 'a> {
+    pub(super) fn of(nodes: &'s [StepNode<'a>]) -> Self {
+        let desired = nodes.iter().filter(|node| node.is_desired).count();
+        let desired = u32::try_from(desired).unwrap_or(u32::MAX);
+        Self { nodes, is_member: vec![false; nodes.len()], desired }
+    }
+
+    /// Adds the nodes of a step. A step that is done adds only nodes that are updated, or almost:
+    /// it never reopens.
+    pub(super) fn add(&mut self, step: &PolicyStep, is_done: bool) -> Added {
+        let (mut nodes, is_empty) = match &step.nodes {
+            StepNodes::Selected(selector) => {
+                let selects = |node: &StepNode<'_>| {
+                    node.is_desired && selector.selects(&node.node.name, &node.node.labels)
+                };
+                let selected: Vec<usize> =
+                    (0..self.nodes.len()).filter(|at| selects(&self.nodes[*at])).collect();
+                let is_empty = selected.is_empty() && self.desired > 0;
+                (selected, is_empty)
+            }
+            StepNodes::Count(count) => {
+                let wanted = count.scaled(self.desired).clamp(1, self.desired.max(1));
+                (self.chosen(wanted, step.spread.as_deref()), false)
+            }
+        };
+        nodes.retain(|at| !self.is_member[*at]);
+        if is_done {
+            nodes.retain(|at| !matches!(self.nodes[*at].update, NodeUpdate::Outdated { .. }));
+        }
+        for at in &nodes {
+            self.is_member[*at] = true;
+        }
+        Added { nodes, is_empty }
+    }
+
+    /// The nodes that make the members `wanted` in all.
+    fn chosen(&self, wanted: u32, spread: Option<&str>) -> Vec<usize> {
+        let present = self.is_member.iter().filter(|is_member| **is_member).count();
+        let more = usize::try_from(wanted).unwrap_or(usize::MAX).saturating_sub(present);
+        let mut others: Vec<usize> = (0..self.nodes.len())
+            .filter(|at| self.nodes[*at].is_desired && !self.is_member[*at])
+            .collect();
+        others.sort_by_cached_key(|at| preference(&self.nodes[*at]));
+        match spread {
+            None => {
+                others.truncate(more);
+                others
+            }
+            Some(key) => self.spread(others, more, key),
+        }
+    }
+
+    /// Deals `more` nodes over the values of a label, so that the members are spread evenly. Nodes
+    /// without the label are a group of their own.
+    fn spread(&self, others: Vec<usize>, more: usize, key: &str) -> Vec<usize> {
+        let value = |at: usize| self.nodes[at].node.labels.get(key);
+        let mut groups: BTreeMap<Option<&str>, (usize, Vec<usize>)> = BTreeMap::new();
+        for at in (0..self.nodes.len()).filter(|at| self.is_member[*at]) {
+            groups.entry(value(at)).or_default().0 += 1;
+        }
+        // The best one is taken from the end.
+        for at in others.into_iter().rev() {
+            groups.entry(value(at)).or_default().1.push(at);
+        }
+        let mut chosen = Vec::new();
+        while chosen.len() < more {
+            let open = groups.iter_mut().filter(|(_, (_, others))| !others.is_empty());
+            // Values before nodes without one; equal ones by name.
+            let least = open.min_by_key(|(value, (count, _))| (*count, value.is_none()));
+            let Some((_, (count, others))) = least else { break };
+            *count += 1;
+            chosen.extend(others.pop());
+        }
+        chosen
+    }
+
+    /// Number of members, and of those that are updated.
+    pub(super) fn counts(&self) -> (u32, u32) {
+        let is_updated = |node: &&StepNode<'_>| matches!(node.update, NodeUpdate::Updated { .. });
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        (number(self.members().count()), number(self.members().filter(is_updated).count()))
+    }
+
+    /// Whether all members that are not skipped are updated, and there is one.
+    pub(super) fn is_complete(&self) -> bool {
+        let mut counted =
+            self.members().filter(|node| node.budget != NodeBudget::Excluded).peekable();
+        (counted.peek().is_some() || self.desired == 0)
+            && counted.all(|node| matches!(node.update, NodeUpdate::Updated { .. }))
+    }
+
+    /// The time since which all updated members have stayed up; none if that of one is unknown.
+    pub(super) fn up_since(&self) -> Option<Timestamp> {
+        latest(self.members())
+    }
+
+    fn members(&self) -> impl Iterator<Item = &StepNode<'a>> {
+        self.nodes.iter().zip(&self.is_member).filter_map(|(node, is)| is.then_some(node))
+    }
+
+    /// The implied last step: all other nodes. It is done when no node that can be reached is
+    /// outdated or in progress.
+    pub(super) fn last_step(&self) -> StepProgress<'static> {
+        let is_left = |node: &StepNode<'_>| {
+            node.budget != NodeBudget::Excluded
+                && match node.update {
+                    NodeUpdate::Updated { .. } => false,
+                    NodeUpdate::InProgress => node.is_desired,
+                    NodeUpdate::Outdated { .. } => true,
+                }
+        };
+        let is_done = !self.nodes.iter().any(is_left);
+        let updated = self
+            .nodes
+            .iter()
+            .filter(|node| node.is_desired && matches!(node.update, NodeUpdate::Updated { .. }));
+        StepProgress {
+            policy: None,
+            nodes: self.desired,
+            updated: u32::try_from(updated.count()).unwrap_or(u32::MAX),
+            is_empty: false,
+            progress: if is_done { Progress::done() } else { Progress::Running },
+        }
+    }
+}
+
+/// The latest of the times since which updated nodes have stayed up; none if one is unknown.
+pub(super) fn latest<'s, 'a: 's>(
+    nodes: impl Iterator<Item = &'s StepNode<'a>>,
+) -> Option<Timestamp> {
+    let mut latest = Timestamp::MIN;
+    for node in nodes {
+        if let NodeUpdate::Updated { since } = node.update {
+            latest = latest.max(since?);
+        }
+    }
+    Some(latest)
+}
+
+/// The order in which nodes are chosen for a count: those that run the target already, in the order
+/// in which they got it; then Ready nodes, those with a version that was given up before, then those
+/// with the fewest restarts; then by a hash of the name, so that nodes that join or leave change
+/// little.
+fn preference(node: &StepNode<'_>) -> impl Ord + use<> {
+    let (rank, since) = match node.update {
+        NodeUpdate::Updated { since } => (0, since),
+        NodeUpdate::InProgress => (1, None),
+        NodeUpdate::Outdated { .. } => (2, None),
+    };
+    let is_intermediate = node.update == NodeUpdate::Outdated { is_intermediate: true };
+    let is_ready = node.budget == NodeBudget::Ready;
+    // The order of updated nodes must not depend on what changes later.
+    let restarts = if rank == 2 { node.restarts } else { 0 };
+    let is_reachable = rank < 2 || is_ready;
+    let hash = Sha256::digest(node.node.name.as_str());
+    (rank, since, Reverse(is_reachable), Reverse(is_intermediate), restarts, <[u8; 32]>::from(hash))
+}

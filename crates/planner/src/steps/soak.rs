@@ -1,0 +1,64 @@
+//! Soaks: how long new pods must stay up before what comes next begins.
+
+use jiff::Timestamp;
+
+use daemonset::model::{Soak, StepNote};
+
+/// How far a step, or a domain in a step, is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Some of its nodes have no available new pod.
+    Running,
+    /// All of them have, and it soaks.
+    Complete {
+        /// The note about it.
+        note: StepNote,
+        /// The end of the soak, if all pods stay up; unknown if the kubelet does not tell since when
+        /// a pod is Ready.
+        until: Option<Timestamp>,
+    },
+    /// Its soak is over.
+    Done {
+        /// The note about it.
+        note: StepNote,
+    },
+}
+
+impl Progress {
+    /// Done, without a note.
+    pub(super) fn done() -> Self {
+        Self::Done { note: StepNote::default() }
+    }
+}
+
+/// Judges a step by what was noted before.
+///
+/// Its soak ends at the later of two times: all pods have stayed up for its length, by the clocks
+/// of the kubelets; and it was seen complete that long ago, by the server's clock. So a kubelet
+/// whose clock is behind does not cut a soak short. What was done stays done.
+pub(super) fn judge(
+    noted: Option<&StepNote>,
+    digest: String,
+    is_complete: bool,
+    up_since: Option<Timestamp>,
+    soak: Soak,
+    now: Timestamp,
+) -> Progress {
+    if let Some(note) = noted.filter(|note| note.done_at.is_some()) {
+        return Progress::Done { note: note.clone() };
+    }
+    if !is_complete {
+        return Progress::Running;
+    }
+    let complete_at = noted.and_then(|note| note.complete_at).unwrap_or(now);
+    let mut note = StepNote { digest, complete_at: Some(complete_at), done_at: None };
+    // A pod that does not tell counts from the moment at which the step was seen complete.
+    let until = up_since.unwrap_or(complete_at).max(complete_at).saturating_add(soak.duration());
+    match until {
+        Ok(until) if now >= until => {
+            note.done_at = Some(now);
+            Progress::Done { note }
+        }
+        until => Progress::Complete { note, until: until.ok() },
+    }
+}

@@ -1,0 +1,360 @@
+//! Tests of steps, domains, soaks and waits, as tables on small clusters.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+use daemonset::controller::test_cluster::{at, node};
+use daemonset::model::{Labels, NodeReadiness, StepNote};
+
+/// The state of one node in a test.
+#[derive(Clone, Copy)]
+enum Is {
+    /// Outdated, of the last good template.
+    Old,
+    /// Outdated, of a version that was given up.
+    Intermediate,
+    /// In progress.
+    Going,
+    /// Updated, available since this second.
+    New(i64),
+    /// Outdated, on a node that is skipped.
+    Skipped,
+}
+
+use Is::{Going, Intermediate, New, Old, Skipped};
+
+/// A cluster: names with their zones and states.
+struct World {
+    nodes: Vec<(Node, Is)>,
+    policy: PolicySpec,
+    note: Option<StepsNote>,
+    approved: BTreeSet<String>,
+    now: i64,
+}
+
+/// Nodes named after their zone: `a-0`, `a-1`, `b-0`.
+fn world(policy: Value, zones: &[(&str, &[Is])]) -> World {
+    let mut nodes = Vec::new();
+    for (zone, states) in zones {
+        for (number, is) in states.iter().enumerate() {
+            let mut node = node(&format!("{zone}-{number}"), &[], &[]);
+            node.labels =
+                [("zone", *zone), ("number", &number.to_string())].into_iter().collect::<Labels>();
+            if matches!(is, Skipped) {
+                node.readiness = NodeReadiness::Unknown { since: None };
+            }
+            nodes.push((node, *is));
+        }
+    }
+    let mut policy = policy;
+    policy["selects"] = json!({"names": ["a/b"]});
+    let policy = serde_json::from_value(policy).unwrap();
+    World { nodes, policy, note: None, approved: BTreeSet::new(), now: 1_000 }
+}
+
+impl World {
+    fn evaluated<T>(&self, look: impl FnOnce(&Evaluation<'_>, &[StepNode<'_>]) -> T) -> T {
+        let nodes: Vec<StepNode<'_>> = self
+            .nodes
+            .iter()
+            .map(|(node, is)| StepNode {
+                node,
+                is_desired: true,
+                budget: match is {
+                    Skipped => NodeBudget::Excluded,
+                    Old | Intermediate | Going | New(_) => NodeBudget::Ready,
+                },
+                is_unavailable: matches!(is, Going),
+                update: match is {
+                    Old | Skipped => NodeUpdate::Outdated { is_intermediate: false },
+                    Intermediate => NodeUpdate::Outdated { is_intermediate: true },
+                    Going => NodeUpdate::InProgress,
+                    New(since) => NodeUpdate::Updated { since: Some(at(*since)) },
+                },
+                restarts: 0,
+            })
+            .collect();
+        let calendar = Calendar::of(&self.policy.windows, &self.policy.exclusions);
+        let input = StepsInput {
+            nodes: &nodes,
+            calendar: &calendar,
+            policy: &self.policy,
+            template: "t",
+            note: self.note.as_ref(),
+            approved: &self.approved,
+            now: at(self.now),
+            node_seconds: 60,
+        };
+        look(&evaluate(&input), &nodes)
+    }
+
+    /// The nodes that may begin, and what is waited for.
+    fn next(&self) -> String {
+        self.evaluated(|evaluation, nodes| {
+            let may = (0..nodes.len()).filter(|at| evaluation.may_begin(*at));
+            let names = may.map(|at| nodes[at].node.name.to_string());
+            let waits = evaluation.waits_for.iter().map(ToString::to_string);
+            names.chain(waits).collect::<Vec<_>>().join(" ")
+        })
+    }
+
+    /// Notes what the evaluation says.
+    fn noted(&mut self) -> &mut Self {
+        self.note = Some(self.evaluated(|evaluation, _| evaluation.note.clone()));
+        self
+    }
+
+    fn set(&mut self, name: &str, is: Is) {
+        let node = self.nodes.iter_mut().find(|(node, _)| node.name == name).unwrap();
+        node.1 = is;
+    }
+
+    /// The nodes of a step, with those of earlier ones.
+    fn waves(&self) -> Vec<String> {
+        self.evaluated(|evaluation, nodes| {
+            let mut waves: Vec<(WaveId, &str)> = Vec::new();
+            for (at, wave) in evaluation.waves.iter().enumerate() {
+                waves.extend(wave.map(|wave| (wave, nodes[at].node.name.as_str())));
+            }
+            waves.sort();
+            let names = |wave: &WaveId| {
+                let domain = evaluation.domains[wave.domain].name.name().unwrap_or("all");
+                format!("{}/{domain}", evaluation.steps[wave.step].name())
+            };
+            waves.iter().map(|(wave, node)| format!("{} {node}", names(wave))).collect()
+        })
+    }
+}
+
+fn time(second: i64) -> Timestamp {
+    at(second)
+}
+
+#[test]
+fn without_steps_and_domains_all_nodes_may_begin() {
+    let world = world(json!({}), &[("a", &[Old, New(0), Going, Skipped])]);
+    assert_eq!(world.next(), "a-0 a-3");
+    assert!(!needs_note(&world.policy));
+}
+
+#[test]
+fn steps_come_one_after_the_other_and_soak() {
+    let steps = json!({"steps": [
+        {"name": "canary", "nodes": {"names": ["a-1"]}, "soak": "60s"},
+        {"name": "half", "nodes": "50%"},
+    ]});
+    let mut world = world(steps, &[("a", &[Old, Old, Old, Old])]);
+    assert_eq!(world.next(), "a-1");
+    world.set("a-1", Going);
+    assert_eq!(world.next(), "", "the other nodes wait for the canary");
+    world.set("a-1", New(990));
+    let soaks = "step canary soaks until 1970-01-01T00:17:40Z";
+    assert_eq!(world.next(), soaks, "since it was seen complete, at second 1000");
+    world.noted().now = 1_059;
+    assert_eq!(world.next(), soaks);
+    world.now = 1_060;
+    let half = world.next();
+    assert_eq!(half.split(' ').count(), 1, "{half}");
+    world.noted().set(&half, New(1_060));
+    // `half` has no soak: it is done at once.
+    assert_eq!(world.next().split(' ').count(), 2);
+}
+
+#[test]
+fn a_pod_that_restarts_begins_its_soak_again() {
+    let steps = json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]});
+    let mut world = world(steps, &[("a", &[New(900), Old])]);
+    world.noted().now = 1_059;
+    world.set("a-0", New(1_030));
+    assert_eq!(world.next(), "step canary soaks until 1970-01-01T00:18:10Z");
+    world.noted().now = 1_090;
+    assert_eq!(world.next(), "a-1");
+}
+
+#[test]
+fn a_lost_note_makes_a_soak_longer_never_shorter() {
+    let steps = json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]});
+    let mut world = world(steps, &[("a", &[New(0), Old])]);
+    assert_eq!(world.next(), "step canary soaks until 1970-01-01T00:17:40Z");
+    world.noted().now = 1_050;
+    world.note = None;
+    assert_eq!(world.next(), "step canary soaks until 1970-01-01T00:18:30Z");
+    // Another template, or an edited step, begins anew too.
+    world.noted().now = 1_105;
+    world.note.as_mut().unwrap().template = "other".to_owned();
+    assert_eq!(world.next(), "step canary soaks until 1970-01-01T00:19:25Z");
+    world.noted().policy.steps[0].max_unavailable = Some("1".parse().unwrap());
+    world.now = 1_160;
+    assert_eq!(world.next(), "step canary soaks until 1970-01-01T00:20:20Z");
+}
+
+#[test]
+fn a_canary_that_vanishes_is_replaced_and_a_done_step_never_reopens() {
+    let steps = json!({"steps": [{"name": "canary", "nodes": 2, "soak": "60s"}]});
+    let mut world = world(steps, &[("a", &[New(900), New(900), Old, Old])]);
+    world.noted();
+    world.nodes.remove(1);
+    let next = world.next();
+    assert!(["a-2", "a-3"].contains(&&*next), "{next}");
+    world.set(&next, New(1_010));
+    world.noted().now = 1_069;
+    assert!(world.next().starts_with("step canary soaks"), "{}", world.next());
+    world.now = 1_070;
+    world.noted();
+    // Done: the loss of a canary, or its update by another client, changes nothing.
+    world.set(&next, Old);
+    assert_eq!(world.next().split(' ').count(), 2);
+    world.set("a-0", Old);
+    assert_eq!(world.waves().iter().filter(|it| it.starts_with("rest/")).count(), 3);
+}
+
+#[test]
+fn counts_prefer_what_runs_the_target_then_abandoned_versions_then_ready_nodes() {
+    for (states, want) in [
+        (&[Old, New(9), Old][..], ""),
+        (&[Old, Going, Old], ""),
+        (&[Old, Skipped, Intermediate], "a-2"),
+        (&[Skipped, Old, Skipped], "a-1"),
+        (&[Skipped, Skipped, Skipped], "step canary has no Ready node"),
+    ] {
+        let steps = json!({"steps": [{"name": "canary", "nodes": 1, "soak": "1h"}]});
+        let next = world(steps, &[("a", states)]).next();
+        let next = if next.contains("soaks") { "" } else { &next };
+        assert_eq!(next, want);
+    }
+}
+
+#[test]
+fn a_count_is_spread_evenly() {
+    let steps =
+        |count: usize| json!({"steps": [{"name": "canary", "nodes": count, "spread": "zone"}]});
+    let zones: &[(&str, &[Is])] = &[("a", &[Old; 5]), ("b", &[Old; 2]), ("c", &[Old; 1])];
+    for (count, want) in [(1, [1, 0, 0]), (3, [1, 1, 1]), (4, [2, 1, 1]), (6, [3, 2, 1])] {
+        let next = world(steps(count), zones).next();
+        let of = |zone: &str| next.split(' ').filter(|node| node.starts_with(zone)).count();
+        assert_eq!(["a", "b", "c"].map(of), want, "{count}: {next}");
+    }
+    // One that is updated already counts for its zone.
+    let mut world = world(steps(2), zones);
+    world.set("b-1", New(0));
+    assert_eq!(world.next().chars().next(), Some('a'));
+}
+
+#[test]
+fn the_same_nodes_are_chosen_while_the_rollout_goes_on() {
+    let steps = json!({"steps": [{"name": "canary", "nodes": 3}]});
+    let mut world = world(steps, &[("a", &[Old; 9])]);
+    let chosen = world.next();
+    for name in chosen.split(' ').collect::<Vec<_>>() {
+        world.set(name, Going);
+        let others: Vec<String> = world.next().split(' ').map(str::to_owned).collect();
+        assert!(others.iter().all(|it| it.is_empty() || chosen.contains(&**it)), "{others:?}");
+        world.set(name, New(1_000));
+    }
+}
+
+#[test]
+fn domains_come_one_after_the_other_in_each_step() {
+    let policy = json!({
+        "domains": {"key": "zone", "first": ["c"], "soak": "30s"},
+        "steps": [{"name": "canary", "nodes": 2, "spread": "zone"}],
+    });
+    let zones: &[(&str, &[Is])] = &[("a", &[Old; 2]), ("b", &[Old; 2]), ("c", &[Old; 2])];
+    let mut world = world(policy, zones);
+    let steps: Vec<String> =
+        world.waves().iter().map(|it| it.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(steps, ["canary/a", "canary/b", "rest/c", "rest/c", "rest/a", "rest/b"]);
+    let first = world.next();
+    assert!(first.starts_with('a'), "{first}");
+    world.set(&first, New(1_000));
+    assert_eq!(world.next(), "step canary, a, soaks until 1970-01-01T00:17:10Z");
+    world.noted().now = 1_030;
+    let second = world.next();
+    assert!(second.starts_with('b'), "{second}");
+    world.noted().set(&second, New(1_030));
+    world.now = 1_060;
+    world.noted();
+    assert_eq!(world.next(), "c-0 c-1", "the canaries soak with their domain");
+    world.set("c-0", New(1_060));
+    assert_eq!(world.next(), "c-1");
+}
+
+#[test]
+fn a_disturbed_domain_is_the_only_one_that_goes_on() {
+    let policy = json!({"domains": {"key": "zone", "atOnce": 1}});
+    let zones: &[(&str, &[Is])] = &[("a", &[Old; 2]), ("b", &[Going, Old]), ("c", &[Skipped, Old])];
+    assert_eq!(world(policy.clone(), zones).next(), "b-1");
+    let zones: &[(&str, &[Is])] = &[("a", &[Old; 2]), ("b", &[Old, Old]), ("c", &[Skipped, Old])];
+    assert_eq!(world(policy, zones).next(), "a-0 a-1", "a skipped node disturbs nothing");
+    let policy = json!({"domains": {"key": "zone", "atOnce": 2}});
+    let zones: &[(&str, &[Is])] = &[("a", &[Old]), ("b", &[Going, Old]), ("c", &[Going, Old])];
+    assert_eq!(world(policy.clone(), zones).next(), "b-1 c-1");
+    let zones: &[(&str, &[Is])] = &[("a", &[Old]), ("b", &[Old, Old]), ("c", &[Going, Old])];
+    assert_eq!(world(policy, zones).next(), "a-0 c-1");
+}
+
+#[test]
+fn an_approval_is_waited_for_before_the_step_begins() {
+    let steps = json!({"steps": [
+        {"name": "canary", "nodes": 1},
+        {"name": "half", "nodes": 2, "approve": true},
+    ]});
+    let mut world = world(steps, &[("a", &[Old, Old, Old])]);
+    let canary = world.next();
+    world.set(&canary, New(1_000));
+    world.noted();
+    assert_eq!(world.next(), "step half is not approved");
+    world.approved.insert("half".to_owned());
+    assert_eq!(world.next().split(' ').count(), 1);
+}
+
+#[test]
+fn a_node_begins_only_if_it_fits_into_the_window() {
+    // From 00:10 to 00:20 each day.
+    let policy = json!({"windows": [{"schedule": "10 0 * * *", "duration": "10m"}]});
+    let mut world = world(policy, &[("a", &[Old, Going])]);
+    let closed = "step rest waits for a maintenance window, the next one opens at ";
+    for (now, want) in [
+        (599, format!("{closed}1970-01-01T00:10:00Z")),
+        (600, "a-0".to_owned()),
+        (1_140, "a-0".to_owned()),
+        // A node takes 60 s.
+        (1_141, format!("{closed}1970-01-02T00:10:00Z")),
+    ] {
+        world.now = now;
+        assert_eq!(world.next(), want, "{now}");
+    }
+}
+
+#[test]
+fn a_selector_that_matches_nothing_is_found() {
+    let steps = json!({"steps": [
+        {"name": "none", "nodes": {"matchLabels": {"zone": "x"}}},
+        {"name": "some", "nodes": {"matchExpressions": [
+            {"key": "number", "operator": "In", "values": ["0"]}
+        ]}},
+    ]});
+    let world = world(steps, &[("a", &[Old, Old])]);
+    let empty = world.evaluated(|evaluation, _| {
+        empty_steps(evaluation).iter().map(|step| step.name.clone()).collect::<Vec<_>>()
+    });
+    assert_eq!(empty, ["none"]);
+}
+
+#[test]
+fn the_rollout_is_over_when_every_step_and_domain_is_done() {
+    let policy = json!({"domains": {"key": "zone", "soak": "30s"}});
+    let mut world = world(policy, &[("a", &[New(900)]), ("b", &[New(1_000), Skipped])]);
+    world.note = Some(StepsNote { template: "t".into(), ..StepsNote::default() });
+    world.noted();
+    assert!(world.next().contains("soaks"), "{}", world.next());
+    world.now = 1_030;
+    world.noted();
+    let current = world.evaluated(|evaluation, _| evaluation.current);
+    assert_eq!((world.next(), current), (String::new(), None));
+    let done: Vec<&StepNote> = world.note.as_ref().unwrap().steps.values().collect();
+    assert!(done.iter().all(|note| note.done_at == Some(time(1_030))), "{done:?}");
+}

@@ -1,0 +1,133 @@
+//! What a rollout waits for.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::soak::Progress;
+use super::{Evaluation, NodeUpdate, StepsInput};
+use crate::classification::NodeBudget;
+
+/// Something that a rollout waits for before more nodes begin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitsFor {
+    /// What it is.
+    pub kind: WaitKind,
+    /// The step in progress.
+    pub step: String,
+    /// The domain that soaks, if it is not the whole step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// The time at which the wait ends, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// The kind of a wait.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum WaitKind {
+    /// New pods must stay up for longer.
+    Soak,
+    /// A person must approve the step.
+    Approval,
+    /// No maintenance window is open for long enough.
+    Window,
+    /// No node of the step is Ready.
+    ReadyNode,
+}
+
+impl WaitKind {
+    /// Whether a person has to act: no later run goes on by itself.
+    pub fn needs_person(self) -> bool {
+        match self {
+            Self::Approval => true,
+            Self::Soak | Self::Window | Self::ReadyNode => false,
+        }
+    }
+}
+
+/// What keeps the nodes of the step in progress from beginning.
+pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>) -> Vec<WaitsFor> {
+    let Some(current) = evaluation.current else { return Vec::new() };
+    let step = &evaluation.steps[current];
+    let wait = |kind, domain: Option<&str>, until| WaitsFor {
+        kind,
+        step: step.name().to_owned(),
+        domain: domain.map(str::to_owned),
+        until,
+    };
+    if let Progress::Complete { note: _, until } = &step.progress {
+        return vec![wait(WaitKind::Soak, None, *until)];
+    }
+    let is_here = |at: &usize| evaluation.waves[*at].is_some_and(|wave| wave.step == current);
+    let reachable = |at: &usize| input.nodes[*at].budget == NodeBudget::Ready;
+    let outdated = || (0..input.nodes.len()).filter(is_here);
+    let mut waits = Vec::new();
+    if outdated().any(|at| reachable(&at)) {
+        let is_missing = |name: &String| !input.approved.contains(name);
+        if step.policy.is_some_and(|policy| policy.approve && is_missing(&policy.name)) {
+            waits.push(wait(WaitKind::Approval, None, None));
+        }
+        let seconds = u64::from(input.node_seconds);
+        if !input.calendar.fits(input.now, seconds) {
+            let until = input.calendar.next_start(input.now, seconds);
+            waits.push(wait(WaitKind::Window, None, until));
+        }
+    } else if step.policy.is_some() && outdated().next().is_some() && !step.progress_is_made(input)
+    {
+        waits.push(wait(WaitKind::ReadyNode, None, None));
+    }
+    let soaking = evaluation.domains.iter().filter(|domain| domain.soaks_until.is_some());
+    let has_open = || {
+        outdated().any(|at| reachable(&at) && evaluation.domains[evaluation.domain_of[at]].is_open)
+    };
+    if waits.is_empty() && !has_open() {
+        waits.extend(soaking.map(|domain| {
+            let until = domain.soaks_until.filter(|until| *until < Timestamp::MAX);
+            wait(WaitKind::Soak, domain.name.name(), until)
+        }));
+    }
+    waits
+}
+
+impl super::StepProgress<'_> {
+    /// Whether a node is being updated: then the run waits for that first.
+    fn progress_is_made(&self, input: &StepsInput<'_, '_>) -> bool {
+        input.nodes.iter().any(|node| {
+            node.is_desired
+                && node.budget == NodeBudget::Ready
+                && node.update == NodeUpdate::InProgress
+        })
+    }
+}
+
+/// `step canary soaks until 2026-01-01T00:00:00Z`.
+impl fmt::Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, step, domain, until } = self;
+        write!(f, "step {step}")?;
+        domain.iter().try_for_each(|domain| match domain.as_str() {
+            "" => f.write_str(", nodes without a domain,"),
+            name => write!(f, ", {name},"),
+        })?;
+        f.write_str(match kind {
+            WaitKind::Soak => " soaks",
+            WaitKind::Approval => " is not approved",
+            WaitKind::Window => " waits for a maintenance window",
+            WaitKind::ReadyNode => " has no Ready node",
+        })?;
+        match (kind, until) {
+            (_, None) => Ok(()),
+            (WaitKind::Window, Some(until)) => write!(f, ", the next one opens at {until}"),
+            (WaitKind::Soak | WaitKind::Approval | WaitKind::ReadyNode, Some(until)) => {
+                write!(f, " until {until}")
+            }
+        }
+    }
+}
