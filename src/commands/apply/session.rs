@@ -338,7 +338,8 @@ impl Session {
         let lock = Arc::clone(lock);
         let interrupts = &mut self.interrupts;
         let last_seen = observer.clone();
-        let run = Run { key, lock, managed_by, observer, interrupts, task };
+        let cluster = self.cluster.live().clone();
+        let run = Run { key, lock, managed_by, cluster, observer, interrupts, task };
         let ending = run.to_its_end(|report, now| {
             clocks.report(&reporter, now);
             reporter.report(report, now);
