@@ -2,7 +2,7 @@
 //!
 //! One invalid manifest fails the whole read. Not here: reading the cluster (`connection`).
 
-mod policies;
+pub(crate) mod policies;
 mod read;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use std::ffi::OsString;
+
 use super::read::{or_nothing, read_instead, read_source};
 use crate::error::Error;
 use crate::flags::{ManagedByFlag, SourceFlags};
@@ -16,6 +18,19 @@ use daemonset::model::{
 };
 use manifest::{self, Policies, Precedence};
 use source::{self, FileName, GitRequest, Instead, Request};
+
+/// The policies in these files, for commands that read no other source.
+///
+/// # Errors
+/// A file cannot be read, or has an invalid policy.
+pub(crate) fn of_files(files: &[OsString], shell: &Shell) -> Result<Policies, Error> {
+    if files.is_empty() {
+        return Ok(Policies::default());
+    }
+    let names = files.iter().cloned().map(Into::into).collect();
+    let read = read_source(&Request::Files { names, recursive: false }, false, shell)?;
+    Ok(manifest::read_policies(&read.files)?)
+}
 
 /// Reads the files that `--policy` names from disk.
 pub(super) fn named(flags: &SourceFlags, shell: &Shell) -> Result<Vec<ManifestFile>, Error> {

@@ -1,9 +1,10 @@
 //! The flags of `ds-apply` for the pace of a rollout and for the guards that are allowed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::flags::name::{GivenName, NAME};
@@ -75,6 +76,14 @@ pub(super) struct NamedFlags {
 
     #[command(flatten)]
     pub(super) common: CommonFlags,
+}
+
+/// The flag for policies of a command that reads no source.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct PolicyFlags {
+    /// Read RolloutPolicy documents from this file; repeatable
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = PACE)]
+    pub(super) policy: Vec<OsString>,
 }
 
 /// The flags of a rehearsal.

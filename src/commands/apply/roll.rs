@@ -1,10 +1,11 @@
 //! `ds-apply roll` and `step`: replace the outdated pods of a DaemonSet that declares `OnDelete`,
 //! in waves, without writing the object.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::approve::Asking;
-use super::flags::{CommonFlags, NamedFlags};
+use super::flags::{CommonFlags, NamedFlags, PolicyFlags};
 use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::{ApprovalRequest, check_not_stale, planned};
@@ -14,9 +15,14 @@ use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::name::{GivenName, NAME};
+use crate::input::policies;
 use daemonset::controller::Owner;
-use daemonset::model::{DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot};
+use daemonset::model::{
+    DaemonSet, DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, STEPS_ANNOTATION,
+    Snapshot, StepsNote,
+};
 use executor::permissions::{Errand, Work};
+use manifest::Policies;
 use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy};
 use planner::roll::as_rolling_update;
 use planner::rollout::{Extent, Goal, Provenance, Task};
@@ -29,6 +35,9 @@ use planner::rollout::{Extent, Goal, Provenance, Task};
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) named: NamedFlags,
+
+    #[command(flatten)]
+    policies: PolicyFlags,
 }
 
 /// Replace some outdated pods of a DaemonSet that declares OnDelete, and stop
@@ -40,6 +49,9 @@ pub(crate) struct StepArgs {
 
     #[command(flatten)]
     extent: ExtentFlags,
+
+    #[command(flatten)]
+    policies: PolicyFlags,
 
     #[command(flatten)]
     pub(super) common: CommonFlags,
@@ -63,11 +75,12 @@ pub(super) async fn run(
     keys: &[DaemonSetKey],
     session: &mut Session,
 ) -> Result<Exit, Error> {
+    let policies = &policies::of_files(&args.policies.policy, &session.shell)?;
     let NamedFlags { names: _, common: args } = &args.named;
     if !args.dry_run {
         permitted::check_named(keys, Work::Roll, session).await?;
     }
-    let each = keys.iter().map(|key| One { key, args, extent: None }).collect();
+    let each = keys.iter().map(|key| One { key, args, extent: None, policies }).collect();
     in_sequence::take(each, args.keep_going, session).await
 }
 
@@ -76,8 +89,10 @@ pub(super) async fn step(
     keys: &[DaemonSetKey],
     session: &mut Session,
 ) -> Result<Exit, Error> {
-    let StepArgs { name: _, extent, common } = args;
-    let each = keys.iter().map(|key| One { key, args: common, extent: Some(extent) }).collect();
+    let StepArgs { name: _, extent, policies, common } = args;
+    let policies = &policies::of_files(&policies.policy, &session.shell)?;
+    let one = |key| One { key, args: common, extent: Some(extent), policies };
+    let each = keys.iter().map(one).collect();
     in_sequence::take(each, common.keep_going, session).await
 }
 
@@ -86,6 +101,8 @@ struct One<'a> {
     key: &'a DaemonSetKey,
     args: &'a CommonFlags,
     extent: Option<&'a ExtentFlags>,
+    /// The policies of the command line.
+    policies: &'a Policies,
 }
 
 impl InSequence for One<'_> {
@@ -94,7 +111,7 @@ impl InSequence for One<'_> {
     }
 
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
-        let snapshot = session.snapshot(self.key).await?;
+        let snapshot = self.snapshot(session).await?;
         let approved = self.plan(&snapshot, session)?;
         let binding = Binding::Reasons;
         let predecessors = &Predecessors::NONE;
@@ -112,7 +129,10 @@ impl InSequence for One<'_> {
         }
         let lock = session.lock(self.key, &self.args.pace, self.args.output).await?;
         let done = async {
-            let snapshot = session.snapshot(self.key).await?;
+            let mut snapshot = self.snapshot(session).await?;
+            // The lock has the current value, even if the user may not list Leases.
+            let note = lock.note(STEPS_ANNOTATION).await;
+            snapshot.set_notes(self.key, "", note.as_deref().and_then(StepsNote::read));
             let plan = self.plan(&snapshot, session)?;
             check_not_stale(&approved, &plan, binding, self.args.allow)?;
             let task = self.task(&plan, &snapshot, session)?;
@@ -129,7 +149,11 @@ impl One<'_> {
     /// The plan as if the controller replaced the pods within the budget of the flags.
     fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Plan, Error> {
         let live = find(snapshot, self.key)?;
-        let (snapshot, desired) = as_rolling_update(snapshot, live, self.max_unavailable())?;
+        let policy = self.policy(live)?;
+        let limit = self.max_unavailable(policy.as_deref());
+        let (snapshot, mut desired) = as_rolling_update(snapshot, live, limit)?;
+        desired.policy = policy;
+        self.args.pace.put_over(&mut desired);
         let desired = [desired];
         let extent = &self.extent(&snapshot)?;
         let wanted =
@@ -148,14 +172,36 @@ impl One<'_> {
         })
     }
 
-    fn max_unavailable(&self) -> IntOrPercent {
-        self.args.pace.max_unavailable.unwrap_or(IntOrPercent::Int(1))
+    /// Reads the DaemonSet, and the approvals that its policy asks for.
+    async fn snapshot(&self, session: &mut Session) -> Result<Snapshot, Error> {
+        let mut snapshot = session.snapshot(self.key).await?;
+        let policy = self.policy(find(&snapshot, self.key)?)?;
+        if policy.is_some_and(|it| it.spec.steps.iter().any(|step| step.approve)) {
+            let approvals = session
+                .unless_interrupted(async |_, cluster| {
+                    Ok(cluster.live().approvals_of(self.key).await?)
+                })
+                .await?;
+            snapshot.approvals.insert(self.key.clone(), approvals.by_step);
+        }
+        Ok(snapshot)
+    }
+
+    /// The policy of the command line that selects the DaemonSet.
+    fn policy(&self, live: &DaemonSet) -> Result<Option<Arc<RolloutPolicy>>, Error> {
+        Ok(self.policies.of(self.key, &[&live.labels])?)
+    }
+
+    /// The budget: of the flag, else of the policy; else one node.
+    fn max_unavailable(&self, policy: Option<&RolloutPolicy>) -> IntOrPercent {
+        let of_policy = policy.and_then(|policy| policy.spec.max_unavailable);
+        self.args.pace.max_unavailable.or(of_policy).unwrap_or(IntOrPercent::Int(1))
     }
 
     fn task(&self, plan: &Plan, snapshot: &Snapshot, session: &Session) -> Result<Task, Error> {
         Ok(Task {
             goal: Goal::Roll(self.extent(snapshot)?),
-            pace: self.pace(),
+            pace: self.pace(find(snapshot, self.key)?)?,
             waves: plan.daemon_sets.first().map(|one| one.waves.clone()).unwrap_or_default(),
             provenance: Provenance {
                 by: Some(identity::by(&session.holder)),
@@ -164,18 +210,20 @@ impl One<'_> {
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
             failed_before: false,
-            note: None,
-            approvals: BTreeMap::new(),
+            note: snapshot.steps_note(self.key).cloned(),
+            approvals: snapshot.approvals.get(self.key).cloned().unwrap_or_default(),
             node_seconds: None,
-            wait_until: None,
+            wait_until: session.waits_until(&self.args.pace, snapshot.observed_at),
         })
     }
 
-    fn pace(&self) -> PolicySpec {
-        let mut policy = RolloutPolicy::named("command line");
-        self.args.pace.put_into(&mut policy.spec);
-        policy.spec.max_unavailable = Some(self.max_unavailable());
-        policy.spec
+    fn pace(&self, live: &DaemonSet) -> Result<PolicySpec, Error> {
+        let policy = self.policy(live)?;
+        let limit = self.max_unavailable(policy.as_deref());
+        let mut spec = policy.map(|policy| policy.spec.clone()).unwrap_or_default();
+        self.args.pace.put_into(&mut spec);
+        spec.max_unavailable = Some(limit);
+        Ok(spec)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `ds-apply undo`: rolls back to an earlier template, paced like any other change.
 
 use super::approve::{Approved, Asking};
-use super::flags::NamedFlags;
+use super::flags::{NamedFlags, PolicyFlags};
 use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::{ApprovalRequest, planned};
@@ -10,8 +10,9 @@ use super::progress::SuggestedUndo;
 use super::session::{Session, find};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::input::policies;
 use crate::output::Format;
-use daemonset::model::{DaemonSetKey, RevisionNumber, is_commit_id};
+use daemonset::model::{DaemonSetKey, RevisionNumber, RolloutPolicy, is_commit_id};
 use executor::permissions::Work;
 use planner::plan::{Binding, SourceInfo};
 use planner::rollback::{Rollback, WantedRevision, check_exact, rollback};
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// Roll back to the latest revision of this commit
     #[arg(long, value_name = "SHA", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     to_commit: Option<String>,
+
+    #[command(flatten)]
+    policies: PolicyFlags,
 
     #[command(flatten)]
     pub(super) named: NamedFlags,
@@ -77,8 +81,14 @@ impl InSequence for One<'_> {
 async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
     let snapshot = session.snapshot(key).await?;
     let wanted = args.wanted();
-    let Rollback { mut desired, version, undone } =
-        rollback(&snapshot, find(&snapshot, key)?, &wanted)?;
+    let live = find(&snapshot, key)?;
+    let Rollback { mut desired, version, undone } = rollback(&snapshot, live, &wanted)?;
+    let policies = policies::of_files(&args.policies.policy, &session.shell)?;
+    // The way back waits for nothing but budgets.
+    desired.policy = policies.of(key, &[&live.labels])?.map(|policy| {
+        let policy = policy.as_ref().clone();
+        RolloutPolicy { spec: policy.spec.budgets(), ..policy }.into()
+    });
     args.named.common.pace.put_over(&mut desired);
     let version = version.map(|id| FilesVersion { id, subject: None });
     let commit = version.as_ref().map(|it| it.id.clone()).filter(|id| !id.contains(':'));
