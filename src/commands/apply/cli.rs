@@ -76,6 +76,7 @@ impl Command {
         match self {
             Self::Unlock(_) => Some("unlock"),
             Self::CanI(_) => Some("can-i"),
+            Self::Approve(_) => Some("approve"),
             Self::Apply(_)
             | Self::Roll(_)
             | Self::Step(_)

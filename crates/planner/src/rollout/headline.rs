@@ -93,7 +93,8 @@ mod tests {
             (0, vec![(d, vec![not_ready()])], ""),
         ] {
             let failed = (0..failed).map(|_| (a.clone(), failure())).collect();
-            let outcome = Outcome::Aborted { failed, to: "good".into(), rolled_back: None };
+            let outcome =
+                Outcome::Aborted { failed, to: "good".into(), rolled_back: None, overdue: None };
             let headline = outcome.to_string();
             let left = left.into_iter().collect();
             let ending = Ending { outcome, interrupted: false, replaced: Vec::new(), left };
