@@ -87,6 +87,7 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
         | Effect::Remember { .. }
         | Effect::Forget { .. }
         | Effect::Note(_)
+        | Effect::ReadApprovals
         | Effect::Report(_)
         | Effect::WakeAt(_)
         | Effect::Finish(_) => None,

@@ -62,7 +62,7 @@ impl<'w> Step<'_, 'w> {
             String::new()
         };
         let note = self.state.note.as_ref();
-        let given = Some(&self.task.approvals);
+        let given = Some(&self.state.approvals);
         let uid = Some(&live.uid);
         let approved = approved_steps(policy, uid, &template, note, given, self.now);
         evaluate(&StepsInput {
@@ -101,7 +101,7 @@ impl<'w> Step<'_, 'w> {
             && before.template != wanted.template
         {
             // Approvals of an interrupted rollout are not used by a later one.
-            let others = self.task.approvals.values().filter(|it| it.template != wanted.template);
+            let others = self.state.approvals.values().filter(|it| it.template != wanted.template);
             let latest = others.map(|approval: &Approval| approval.at).max();
             wanted.approvals_void_before = wanted.approvals_void_before.max(latest);
         }
@@ -246,11 +246,26 @@ impl<'w> Step<'_, 'w> {
             return false;
         }
         self.wake_at(Some(end));
+        if waits_for.iter().any(|wait| wait.kind.needs_person()) {
+            self.read_approvals();
+        }
         if self.state.shown.waits_for != waits_for {
             self.state.shown.waits_for = waits_for.to_vec();
             self.report(Report::WaitingFor(waits_for.to_vec()));
         }
         true
+    }
+
+    /// Reads the approvals again, at an interval.
+    fn read_approvals(&mut self) {
+        match self.state.reading_approvals {
+            RequestState::Out => {}
+            RequestState::RetryAt(at) if self.now < at => self.wake_at(Some(at)),
+            RequestState::Idle | RequestState::RetryAt(_) => {
+                self.state.reading_approvals = RequestState::Out;
+                self.push(Effect::ReadApprovals);
+            }
+        }
     }
 
     /// Puts the last good template back, paused, unless the policy wants the target to stay, or it
