@@ -89,6 +89,9 @@ pub(super) enum Error {
         /// A node with a similar name.
         similar: Option<NodeName>,
     },
+    /// `explain` with the node in place of the DaemonSet.
+    #[error("{0} is a node, not a DaemonSet")]
+    NodeFirst(NodeName),
     /// A revision that was requested does not exist.
     #[error(transparent)]
     NoSuchRevision(#[from] NoSuchRevision),
@@ -131,7 +134,7 @@ pub(super) enum Error {
     #[error("--comment requires `-o markdown`")]
     CommentUnread,
     /// `-f -` together with `--snapshot -`.
-    #[error("standard input cannot be both the manifests and the snapshot")]
+    #[error("standard input cannot be both the manifests and the recording")]
     StandardInputTwice,
     /// `--prune` together with flags that select a part of the source.
     #[error("--prune needs the whole source: leave out names, --selector and -n")]
@@ -265,13 +268,15 @@ pub(super) enum Place {
     Manifests,
     /// In the cluster.
     Cluster,
+    /// In the cluster, of which only one namespace was read.
+    Namespace,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Manifests => "manifests",
-            Self::Cluster => "cluster",
+            Self::Cluster | Self::Namespace => "cluster",
         })
     }
 }

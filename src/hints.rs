@@ -8,7 +8,7 @@ mod source_hints;
 use std::collections::BTreeSet;
 use std::io;
 
-use super::error::{ApprovalError, Error, RehearsalError, SavedPlanError};
+use super::error::{ApprovalError, Error, Place, RehearsalError, SavedPlanError};
 use cluster::{LockError, WriteError};
 use daemonset::model::{DaemonSetKey, NodeName};
 use executor::PreflightError;
@@ -39,6 +39,9 @@ const STILL_IN_PROGRESS: &str = "see what blocks each node: `ds-plan status`";
 /// Hint when the user has no permission to approve.
 const APPROVER: &str = "bind the roles of `deploy/approver.yaml`";
 
+/// Hint when the arguments of `explain` are in the other order.
+const DAEMON_SET_FIRST: &str = "the DaemonSet comes first: `ds-plan explain NAMESPACE/NAME NODE`";
+
 const LOG_FILTER: &str = "for example: `RUST_LOG=info`, `RUST_LOG=cluster=debug`";
 
 const PRUNE_NARROWED: &str = "leave out --prune, or the flags that narrow the source";
@@ -58,11 +61,12 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NoDaemonSet { .. } => vec![source_hints::WHERE_MANIFESTS_ARE.into()],
         Error::Cluster(error) => cluster_hints::hint(error).into_iter().collect(),
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
-            vec![format!("DaemonSets in the {place}: {}", some_of(known))]
+            known_hints(known, *place)
         }
         Error::OtherNamespace { .. } => vec![OTHER_NAMESPACE.into()],
         Error::StillInProgress { .. } => vec![STILL_IN_PROGRESS.into()],
         Error::NoSuchNode { node: _, similar } => vec![node_hint(similar.as_ref())],
+        Error::NodeFirst(_) => vec![DAEMON_SET_FIRST.into()],
         Error::NoSuchRevision(error) => revision_hints(error),
         Error::NoSuchPage { command: _, known } => {
             vec![format!("commands: {}", known.join(", "))]
@@ -108,6 +112,19 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
     }
 }
 
+/// The DaemonSets that exist where others were searched.
+fn known_hints(known: &[DaemonSetKey], place: Place) -> Vec<String> {
+    match place {
+        Place::Manifests | Place::Cluster => {
+            vec![format!("DaemonSets in the {place}: {}", some_of(known))]
+        }
+        Place::Namespace => vec![
+            format!("DaemonSets in this namespace: {}", some_of(known)),
+            "list those of all namespaces: `ds-plan status -A`".to_owned(),
+        ],
+    }
+}
+
 fn node_hint(similar: Option<&NodeName>) -> String {
     match similar {
         Some(similar) => format!("a similar node exists: {similar}"),
@@ -141,6 +158,7 @@ fn approval_hints(error: &ApprovalError) -> Vec<String> {
 fn rehearsal_hints(error: &RehearsalError) -> Vec<String> {
     match error {
         RehearsalError::RecordingOfRecording => vec!["leave out one of the two".into()],
+        RehearsalError::LiveOnly { .. } => vec!["leave out --snapshot".into()],
         RehearsalError::WritingToRecording => vec![
             "see what would happen: `ds-plan --snapshot FILE`".into(),
             "or rehearse it: `ds-apply --rehearse --snapshot FILE`".into(),

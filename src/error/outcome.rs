@@ -72,6 +72,7 @@ impl Error {
             | Self::NotFound { .. }
             | Self::StillInProgress { .. }
             | Self::NoSuchNode { .. }
+            | Self::NodeFirst(_)
             | Self::NoSuchRevision(_)
             | Self::Page { .. }
             | Self::Render(_)

@@ -37,8 +37,8 @@ impl DsApply {
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 4 paused or aborted (run again, or roll \
                           back), 5 stale (plan again), 6 blocked by a guard, 7 locked by another \
-                          run, \
-                          64 usage, 130 interrupted, 143 terminated";
+                          run, 8 waiting (run again later), 9 waiting for an approval, 64 usage, \
+                          130 interrupted, 143 terminated";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
@@ -66,6 +66,22 @@ impl Command {
             Self::Approve(_)
             | Self::Unlock(_)
             | Self::CanI(_)
+            | Self::Completions(_)
+            | Self::Man(_) => None,
+        }
+    }
+
+    /// The name of a command that needs a live cluster: it can neither be rehearsed nor planned.
+    pub(super) fn live_only(&self) -> Option<&'static str> {
+        match self {
+            Self::Unlock(_) => Some("unlock"),
+            Self::CanI(_) => Some("can-i"),
+            Self::Approve(_) => Some("approve"),
+            Self::Apply(_)
+            | Self::Roll(_)
+            | Self::Step(_)
+            | Self::Undo(_)
+            | Self::Release(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
         }

@@ -114,12 +114,15 @@ impl OnIt {
         let done = in_session(command.approved(), &global, &mut on).await;
         let took = world.clock().now();
         let mut done = on.reported(done, printer);
-        let is_done = matches!(done, Ok(Exit::Done)) && on.has_acted();
+        let acted = on.has_acted();
+        let is_done = matches!(done, Ok(Exit::Done)) && acted;
         if let Some(again) = again.filter(|_| is_done) {
             // Run it again: the plan shows what is left.
             let (_nobody, quiet) = mpsc::channel(1);
             shell.now = took;
-            title("what is left afterwards", output, printer)?;
+            if !printer.is_quiet() {
+                title("what is left afterwards", output, printer)?;
+            }
             let mut on = session_on(&shell, &world, holder, quiet).with_output(output);
             done = in_session(again, &global, &mut on).await;
         }
@@ -130,7 +133,9 @@ impl OnIt {
         if !charts.is_empty() {
             printer.note(format!("{REHEARSAL}  {charts}"));
         }
-        printer.note(summary(nodes, world.clock().start(), took));
+        if acted {
+            printer.note(summary(nodes, world.clock().start(), took));
+        }
         Ok(Finished { done, at: took, acted: on.has_acted() })
     }
 }

@@ -338,7 +338,8 @@ impl Session {
         let lock = Arc::clone(lock);
         let interrupts = &mut self.interrupts;
         let last_seen = observer.clone();
-        let run = Run { key, lock, managed_by, observer, interrupts, task };
+        let cluster = self.cluster.live().clone();
+        let run = Run { key, lock, managed_by, cluster, observer, interrupts, task };
         let ending = run.to_its_end(|report, now| {
             clocks.report(&reporter, now);
             reporter.report(report, now);
@@ -402,7 +403,8 @@ async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> bool
 pub(super) fn find<'s>(snapshot: &'s Snapshot, key: &DaemonSetKey) -> Result<&'s DaemonSet, Error> {
     snapshot.daemon_set(key).ok_or_else(|| Error::NotFound {
         missing: vec![key.clone()],
-        place: Place::Cluster,
+        // No other namespace was read.
+        place: Place::Namespace,
         known: snapshot.daemon_sets.iter().map(|one| one.key.clone()).collect(),
     })
 }
