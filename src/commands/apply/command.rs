@@ -207,8 +207,9 @@ async fn prepare(
         all_of(&saved.plan, &desired.daemon_sets)?;
     }
     let scope = prune.scope(&desired.daemon_sets);
-    let snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
+    let mut snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
     let precedence = desired.assign_policies(&snapshot)?;
+    cluster.live().read_approvals(&desired.daemon_sets, &mut snapshot).await?;
     let Desired { mut daemon_sets, mut others, namespaces, source, version, warnings, .. } =
         desired;
     for desired in &mut daemon_sets {
