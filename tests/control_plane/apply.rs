@@ -20,6 +20,7 @@ mod roles;
 mod rolling;
 mod saved;
 mod shown;
+mod steps;
 mod surge;
 mod taken_over;
 mod terminal;

@@ -21,6 +21,16 @@ spec:
     spec: {containers: [{name: agent, image: 'agent:1'}]}
 ";
 
+/// A policy that asks for an approval, so that approvals are read.
+const POLICY: &str = "---
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: careful}
+spec:
+  selects: {names: [default/agent]}
+  steps: [{name: half, nodes: 2, approve: true}]
+";
+
 /// Every command, and its exit code on a manifest that differs from the live object.
 const COMMANDS: [(&[&str], i32); 16] = [
     (&["plan", "-f", "agent.yaml", "--detailed-exitcode"], 2),
@@ -66,7 +76,7 @@ fn every_command_only_reads() {
         plane.ds_plan_as("ops", &["status"], &[]).status.success()
     });
 
-    let newer = AGENT.replace("agent:1", "agent:2");
+    let newer = format!("{}{POLICY}", AGENT.replace("agent:1", "agent:2"));
     let tried: BTreeSet<String> = COMMANDS.iter().map(|(line, _)| line[0].to_owned()).collect();
     assert_eq!(tried, known_commands(&plane), "a command without a test");
     for (line, code) in COMMANDS {
@@ -79,4 +89,8 @@ fn every_command_only_reads() {
     assert!(ours.len() > COMMANDS.len(), "only {} requests", ours.len());
     let verbs: BTreeSet<&str> = ours.iter().map(|event| event["verb"].as_str().unwrap()).collect();
     assert_eq!(verbs, BTreeSet::from(["get", "list"]));
+    let refused: Vec<_> = ours.iter().filter(|it| it["responseStatus"]["code"] == 403).collect();
+    assert!(refused.is_empty(), "the role is not sufficient: {refused:#?}");
+    let approvals = |it: &&Value| it["objectRef"]["name"] == "ds-plan-agent-approvals";
+    assert!(ours.iter().copied().any(|it| approvals(&it)), "approvals are read");
 }

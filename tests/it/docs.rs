@@ -319,7 +319,7 @@ fn variables() -> BTreeMap<String, BTreeSet<String>> {
     let mut flags: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (program, commands) in [
         ("ds-plan", "plan diff drift explain status history show snapshot schema man"),
-        ("ds-apply", "apply roll step undo release unlock can-i man"),
+        ("ds-apply", "apply approve roll step undo release unlock can-i man"),
     ] {
         for command in commands.split(' ') {
             let line = format!("{command} --help");

@@ -92,7 +92,8 @@ fn undone(live: &DaemonSet, pause: Option<&PausedRollout>) -> Option<String> {
 /// The revision to roll back to.
 #[derive(Clone, Debug)]
 pub enum WantedRevision {
-    /// The previous one; for an aborted rollout, the live one.
+    /// The previous one; for a paused rollout, the one before it, which is live again if the rollout
+    /// was aborted or waits.
     Before,
     /// The one with this number.
     Number(RevisionNumber),
@@ -115,8 +116,11 @@ fn target<'s>(
     own.sort_by_key(|revision| revision.number);
     let is_live = |it: &Revision| matches(live.spec.template.raw(), &it.data, Matching::Tolerant);
     let aborted = pause.is_some_and(|pause| pause.state == PauseState::Aborted);
+    // Never forward: to the template that failed, or to the one whose rollout waits.
+    let came_from = pause.and_then(|pause| pause.from.as_ref());
+    let came_from = came_from.and_then(|from| own.iter().find(|it| it.name == from.name));
     let found = match wanted {
-        // Never forward to the template that failed.
+        WantedRevision::Before if came_from.is_some() => came_from,
         WantedRevision::Before if aborted => own.iter().rfind(|it| is_live(it)),
         WantedRevision::Before => own.iter().rfind(|it| !is_live(it)),
         WantedRevision::Number(number) => own.iter().find(|it| it.number == *number),
@@ -199,6 +203,7 @@ pub fn unfinished(
 mod tests {
     use super::*;
     use daemonset::controller::test_cluster::{Cluster, labels};
+    use daemonset::model::RevisionRef;
 
     /// A DaemonSet with a revision of each image, the last one live, applied from commits `a1`,
     /// `b2`, ….
@@ -253,15 +258,17 @@ mod tests {
         assert!(matches!(first, RollbackError::NothingBefore(_)), "{first}");
     }
 
-    #[test]
-    fn after_an_abort_the_revision_before_is_the_live_one() {
-        let mut cluster = applied(&["v1", "v2"]);
-        cluster.set_image("v1");
+    /// Pauses a rollout of commit `b2`.
+    fn paused(
+        cluster: &mut Cluster,
+        state: PauseState,
+        from: Option<RevisionRef>,
+    ) -> PausedRollout {
         let pause = PausedRollout {
-            state: PauseState::Aborted,
+            state,
             declared: serde_json::json!({"type": "RollingUpdate"}),
             plan_digest: "digest".to_owned(),
-            from: None,
+            from,
             since: cluster.now,
             commit: Some("b2".to_owned()),
             by: None,
@@ -271,6 +278,33 @@ mod tests {
         cluster.set_on_delete();
         let text = serde_json::to_string(&pause).unwrap();
         cluster.daemon_set.annotations = labels([(crate::annotations::ROLLOUT_ANNOTATION, &text)]);
+        pause
+    }
+
+    /// A waiting rollout has two versions besides the live one: that of its canaries, and that of
+    /// the rollout before it, which was given up.
+    #[test]
+    fn a_paused_rollout_goes_back_to_where_it_came_from() {
+        for (state, live) in [
+            (PauseState::Waiting, "v1"),
+            (PauseState::Waiting, "v3"),
+            (PauseState::Paused, "v3"),
+            (PauseState::Aborted, "v1"),
+        ] {
+            let mut cluster = applied(&["v1", "v2", "v3"]);
+            let from = RevisionRef::from(&cluster.revisions[0]);
+            cluster.set_image(live);
+            paused(&mut cluster, state, Some(from));
+            let done = rolled_back(&cluster, &WantedRevision::Before).unwrap();
+            assert_eq!(image(&done), "\"v1\"", "{state:?}, live {live}");
+        }
+    }
+
+    #[test]
+    fn after_an_abort_the_revision_before_is_the_live_one() {
+        let mut cluster = applied(&["v1", "v2"]);
+        cluster.set_image("v1");
+        let pause = paused(&mut cluster, PauseState::Aborted, None);
         let done = rolled_back(&cluster, &WantedRevision::Before).unwrap();
         assert_eq!(image(&done), "\"v1\"", "never forward to the template that failed");
         assert_eq!(done.undone.as_deref(), Some("b2"), "git still declares it");

@@ -249,7 +249,16 @@ impl DaemonSetApply<'_> {
     ) -> Result<Task, Error> {
         let (key, now) = (&self.desired.key, snapshot.observed_at);
         let live = snapshot.daemon_set(key);
-        let first = rollout::first_write(&task, &ObservedCluster::of(snapshot, key, true), now);
+        let observed = ObservedCluster::of(snapshot, key, true);
+        let first = rollout::first_write(&task, &observed, now);
+        let waits = first.as_ref().is_none_or(|write| write.purpose == Purpose::Wait);
+        // What has to wait is tried, too: the write of the target, not that of the last good template.
+        let first = if waits {
+            let begun = Task { pace: task.pace.budgets(), ..task.clone() };
+            rollout::first_write(&begun, &observed, now)
+        } else {
+            first
+        };
         let asking = Preflight { turn: self, cluster, plan, now };
         let template = match (first, live) {
             // Nothing is written.
@@ -260,13 +269,18 @@ impl DaemonSetApply<'_> {
             (Some(first), Some(before)) if !plan.forced_conflicts.is_empty() => {
                 let merged =
                     Write { written: self.merged(snapshot).raw, live: None, ..first.clone() };
-                asking.template(live, Trial::Outcome(&merged.object())).await?;
-                let taken =
-                    executor::force_conflicts(cluster, &lock.writer(), before, &plan.forced_conflicts, now)
-                        .await?;
-                // The request depends on the fields that are ours now.
-                let first = Write { live: Some(Arc::clone(&taken.raw)), ..first };
-                asking.template(Some(&taken), Trial::Apply(&first.object())).await?
+                let template = asking.template(live, Trial::Outcome(&merged.object())).await?;
+                if waits && task.wait_until.is_none() {
+                    // This run writes nothing that could conflict.
+                    template
+                } else {
+                    let taken =
+                        executor::force_conflicts(cluster, &lock.writer(), before, &plan.forced_conflicts, now)
+                            .await?;
+                    // The request depends on the fields that are ours now.
+                    let first = Write { live: Some(Arc::clone(&taken.raw)), ..first };
+                    asking.template(Some(&taken), Trial::Apply(&first.object())).await?
+                }
             }
             (Some(first), live) => asking.template(live, Trial::Apply(&first.object())).await?,
             // The live object was accepted already; its pods have to be accepted, too.

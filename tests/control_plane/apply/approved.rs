@@ -146,7 +146,7 @@ fn denied(plane: &ControlPlane, user: &str) -> BTreeSet<(String, String)> {
 
 /// Checks the exit code of a run, and that it reports all of these words.
 #[track_caller]
-fn ends(run: &Output, code: i32, words: &[&str]) {
+pub(super) fn ends(run: &Output, code: i32, words: &[&str]) {
     let text = output_text(run);
     assert_eq!(run.status.code(), Some(code), "{text}");
     for part in words {

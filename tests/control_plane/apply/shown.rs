@@ -18,6 +18,16 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// Tests that run a block themselves.
 const ELSEWHERE: [&str; 4] = ["it::rehearsal", "it::fleet", "the pipeline itself", "apply::walk"];
 
+/// A policy whose first step waits for approval.
+const APPROVED: &str = "
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: careful}
+spec:
+  selects: {names: [logging/agent]}
+  steps: [{name: half, nodes: 2, approve: true}]
+";
+
 /// A block of commands.
 #[derive(Debug)]
 struct Block {
@@ -121,6 +131,12 @@ impl<'p> Situation<'p> {
                 it.workspace.run("timeout --signal=KILL 4 ds-apply --yes");
                 // Before that the lease is still valid.
                 std::thread::sleep(Duration::from_secs(15));
+            }
+            "a step that waits for approval" => {
+                it.settled();
+                fs::write(it.workspace.path("policy.yaml"), APPROVED).unwrap();
+                it.workspace.git(&["add", "policy.yaml"]);
+                it.workspace.commit("3.2", "Ship agent 3.2");
             }
             "a hotfix" => {
                 it.settled();

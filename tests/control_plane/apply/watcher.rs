@@ -27,6 +27,8 @@ pub(crate) struct Watcher {
 pub(crate) struct Seen {
     /// The highest number of nodes without an available pod at one time.
     pub(crate) most_unavailable: usize,
+    /// The sets of nodes that had no available pod together.
+    pub(crate) together: BTreeSet<BTreeSet<String>>,
     /// Nodes in the order in which the deletion of their pods was first seen.
     pub(crate) deleted: Vec<String>,
     /// Each deleted pod.
@@ -98,6 +100,8 @@ struct Count {
     /// The pods whose deletion was seen.
     went: BTreeSet<String>,
     nodes: usize,
+    /// The nodes that had an available pod at the beginning.
+    at_first: BTreeSet<String>,
     /// The current number of nodes without an available pod.
     unavailable: usize,
     seen: Seen,
@@ -155,8 +159,9 @@ impl Count {
     /// The number of nodes without an available pod.
     fn add_up(&mut self) -> usize {
         let available = self.present.values().filter(|pod| pod.available);
-        let served: BTreeSet<&String> = available.map(|pod| &pod.node).collect();
+        let served: BTreeSet<String> = available.map(|pod| pod.node.clone()).collect();
         let unavailable = self.nodes.saturating_sub(served.len());
+        self.seen.together.insert(self.at_first.difference(&served).cloned().collect());
         self.seen.most_unavailable = self.seen.most_unavailable.max(unavailable);
         if self.unavailable > 0 && unavailable == 0 {
             self.seen.whole = Some(Instant::now());
@@ -207,6 +212,7 @@ async fn watch(
     }
     // Up to here, pods were counted one by one.
     (count.nodes, count.seen) = (nodes, Seen::default());
+    count.at_first = count.present.values().map(|pod| pod.node.clone()).collect();
     let mut version = list.metadata.resource_version.unwrap();
     ready.send(()).unwrap();
     drop(ready);

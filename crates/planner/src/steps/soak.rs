@@ -14,7 +14,7 @@ pub(crate) enum Progress {
         /// The note about it.
         note: StepNote,
         /// The end of the soak, if all pods stay up; unknown if the kubelet does not tell since when
-        /// a pod is Ready.
+        /// a pod is Ready. In whole seconds.
         until: Option<Timestamp>,
     },
     /// Its soak is over.
@@ -52,13 +52,21 @@ pub(super) fn judge(
     }
     let complete_at = noted.and_then(|note| note.complete_at).unwrap_or(now);
     let mut note = StepNote { digest, complete_at: Some(complete_at), done_at: None };
-    // A pod that does not tell counts from the moment at which the step was seen complete.
-    let until = up_since.unwrap_or(complete_at).max(complete_at).saturating_add(soak.duration());
+    // A pod that does not tell counts from the moment at which the step was seen complete. A kubelet
+    // whose clock is ahead says that its pod is up since later: that is now.
+    let up_since = up_since.unwrap_or(complete_at).min(now);
+    let until = up_since.max(complete_at).saturating_add(soak.duration());
     match until {
         Ok(until) if now >= until => {
             note.done_at = Some(now);
             Progress::Done { note }
         }
-        until => Progress::Complete { note, until: until.ok() },
+        until => Progress::Complete { note, until: until.ok().map(in_whole_seconds) },
     }
+}
+
+/// The next whole second, as times are everywhere in Kubernetes: a soak is over then.
+fn in_whole_seconds(at: Timestamp) -> Timestamp {
+    let second = at.as_second() + i64::from(at.subsec_nanosecond() > 0);
+    Timestamp::from_second(second).unwrap_or(at)
 }

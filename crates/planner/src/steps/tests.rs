@@ -174,6 +174,24 @@ fn a_pod_that_restarts_begins_its_soak_again() {
     assert_eq!(world.next(), "a-1");
 }
 
+/// Times of pods are in whole seconds of another clock: they may be later than now.
+#[test]
+fn a_kubelet_whose_clock_is_ahead_holds_no_step_without_a_soak() {
+    let steps = json!({"steps": [
+        {"name": "first", "nodes": 1},
+        {"name": "canary", "nodes": 2, "soak": "60s"},
+    ]});
+    let mut world = world(steps, &[("a", &[New(1_001), Old, Old])]);
+    let canary = world.next();
+    assert!(["a-1", "a-2"].contains(&&*canary), "{canary}");
+    world.noted().set(&canary, New(1_030));
+    assert_eq!(world.next(), "step canary soaks until 1970-01-01T00:17:40Z", "from now on");
+    world.noted().now = 1_060;
+    assert_eq!(world.next(), "step canary soaks until 1970-01-01T00:18:10Z", "by its clock");
+    world.noted().now = 1_090;
+    assert!(!world.next().contains("soaks"), "{}", world.next());
+}
+
 #[test]
 fn a_lost_note_makes_a_soak_longer_never_shorter() {
     let steps = json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]});

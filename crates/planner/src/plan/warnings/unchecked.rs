@@ -92,14 +92,12 @@ fn approvals(
         return None;
     }
     let names = unknown.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let why = match snapshot.cluster.file {
-        Some(_) => "a recording has no approvals".to_owned(),
-        None => {
-            let namespaces: BTreeSet<&str> =
-                unknown.iter().map(|key| key.namespace.as_str()).collect();
-            let namespaces = namespaces.into_iter().collect::<Vec<_>>().join(", ");
-            format!("missing permission: get configmaps in namespace {namespaces}")
-        }
+    let why = if snapshot.cluster.file.is_some() {
+        "a recording has no approvals".to_owned()
+    } else {
+        let namespaces: BTreeSet<&str> = unknown.iter().map(|key| key.namespace.as_str()).collect();
+        let namespaces = namespaces.into_iter().collect::<Vec<_>>().join(", ");
+        format!("missing permission: get configmaps in namespace {namespaces}")
     };
     Some(format!("which steps of {names} are approved ({why})"))
 }
