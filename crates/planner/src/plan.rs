@@ -58,7 +58,8 @@ pub use document::{
     Access, Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters,
     DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode,
     NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan, RevisionTotals,
-    SourceInfo, StepPlan, StepState, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
+    SourceInfo, StepForecast, StepPlan, StepState, Strategy, TargetRevision, Totals, Warning, Wave,
+    Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
@@ -136,7 +137,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     let daemon_sets = plans(planned, &mut guards, &mut warnings);
     warnings.extend(of_nodes);
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), &desired, snapshot));
-    let forecast = forecast::forecast(&daemon_sets, &desired, &starts);
+    let forecast = forecast::forecast(&daemon_sets, &desired, &starts, snapshot.observed_at);
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: PlanKind::Plan,
