@@ -55,11 +55,11 @@ pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub(crate) use digest::json_digest;
 pub use digest::template_digest;
 pub use document::{
-    Access, Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters,
-    DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode,
-    NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan, RevisionTotals,
-    SourceInfo, StepForecast, StepPlan, StepState, Strategy, TargetRevision, Totals, Warning, Wave,
-    Zones,
+    Access, Action, ActionTotals, ApiVersion, Approved, BaseChange, Change, ClusterSummary,
+    Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard,
+    GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan,
+    RevisionTotals, SourceInfo, StepForecast, StepPlan, StepState, Strategy, TargetRevision,
+    Totals, Warning, Wave, Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,

@@ -24,7 +24,7 @@ use daemonset::model::{
 };
 pub use new_pods::{Access, NewPods};
 pub(super) use nodes::rounds;
-pub use nodes::{Action, Fate, NodePlan, PodPlan, StepPlan, StepState, Wave};
+pub use nodes::{Action, Approved, Fate, NodePlan, PodPlan, StepPlan, StepState, Wave};
 pub use notices::{Guard, GuardCode, Warning};
 pub use origin::{ClusterSummary, SourceInfo, Zones};
 pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};

@@ -19,7 +19,7 @@ fn plan() -> DaemonSetPlan {
 /// A step: its name, state and soak.
 fn step(name: &str, state: StepState, soak_seconds: u32) -> StepPlan {
     let name = name.to_owned();
-    StepPlan { name, nodes: 0, updated: 0, state, approve: false, soak_seconds }
+    StepPlan { name, nodes: 0, updated: 0, state, approve: false, approved: None, soak_seconds }
 }
 
 /// A wave of so many nodes in a step, without domains.
