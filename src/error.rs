@@ -3,11 +3,13 @@
 //! The messages of the library's errors are its own. Not here: the hints (`hints`), the exit code
 //! (`outcome`) and the printed form (`report`).
 
+mod approval;
 mod outcome;
 mod rehearsal;
 mod report;
 mod saved_plan;
 
+pub(super) use approval::ApprovalError;
 pub(super) use rehearsal::RehearsalError;
 pub(super) use report::{Report, WARNING, paragraph, report};
 pub(super) use saved_plan::SavedPlanError;
@@ -87,6 +89,9 @@ pub(super) enum Error {
         /// A node with a similar name.
         similar: Option<NodeName>,
     },
+    /// `explain` with the node in place of the DaemonSet.
+    #[error("{0} is a node, not a DaemonSet")]
+    NodeFirst(NodeName),
     /// A revision that was requested does not exist.
     #[error(transparent)]
     NoSuchRevision(#[from] NoSuchRevision),
@@ -129,7 +134,7 @@ pub(super) enum Error {
     #[error("--comment requires `-o markdown`")]
     CommentUnread,
     /// `-f -` together with `--snapshot -`.
-    #[error("standard input cannot be both the manifests and the snapshot")]
+    #[error("standard input cannot be both the manifests and the recording")]
     StandardInputTwice,
     /// `--prune` together with flags that select a part of the source.
     #[error("--prune needs the whole source: leave out names, --selector and -n")]
@@ -165,6 +170,9 @@ pub(super) enum Error {
     /// A recorded cluster cannot be used this way, or cannot be rehearsed on.
     #[error(transparent)]
     Rehearsal(#[from] RehearsalError),
+    /// A step cannot be approved, or needs no approval.
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// A DaemonSet cannot be rolled back.
     #[error(transparent)]
     Rollback(#[from] RollbackError),
@@ -260,13 +268,15 @@ pub(super) enum Place {
     Manifests,
     /// In the cluster.
     Cluster,
+    /// In the cluster, of which only one namespace was read.
+    Namespace,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Manifests => "manifests",
-            Self::Cluster => "cluster",
+            Self::Cluster | Self::Namespace => "cluster",
         })
     }
 }

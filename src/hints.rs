@@ -8,12 +8,13 @@ mod source_hints;
 use std::collections::BTreeSet;
 use std::io;
 
-use super::error::{Error, RehearsalError, SavedPlanError};
-use cluster::LockError;
+use super::error::{ApprovalError, Error, Place, RehearsalError, SavedPlanError};
+use cluster::{LockError, WriteError};
 use daemonset::model::{DaemonSetKey, NodeName};
 use executor::PreflightError;
 use executor::permissions::Need;
 use planner::annotations::ROLLOUT_ANNOTATION;
+use planner::approval::NotToApprove;
 use planner::live_object::LiveObjectError;
 use planner::plan::NoSuchRevision;
 use planner::roll::RollError;
@@ -35,6 +36,12 @@ const OTHER_NAMESPACE: &str = "leave out -n, or the namespace in the name";
 /// Hint when waiting for a rollout has taken too long.
 const STILL_IN_PROGRESS: &str = "see what blocks each node: `ds-plan status`";
 
+/// Hint when the user has no permission to approve.
+const APPROVER: &str = "bind the roles of `deploy/approver.yaml`";
+
+/// Hint when the arguments of `explain` are in the other order.
+const DAEMON_SET_FIRST: &str = "the DaemonSet comes first: `ds-plan explain NAMESPACE/NAME NODE`";
+
 const LOG_FILTER: &str = "for example: `RUST_LOG=info`, `RUST_LOG=cluster=debug`";
 
 const PRUNE_NARROWED: &str = "leave out --prune, or the flags that narrow the source";
@@ -54,11 +61,12 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NoDaemonSet { .. } => vec![source_hints::WHERE_MANIFESTS_ARE.into()],
         Error::Cluster(error) => cluster_hints::hint(error).into_iter().collect(),
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
-            vec![format!("DaemonSets in the {place}: {}", some_of(known))]
+            known_hints(known, *place)
         }
         Error::OtherNamespace { .. } => vec![OTHER_NAMESPACE.into()],
         Error::StillInProgress { .. } => vec![STILL_IN_PROGRESS.into()],
         Error::NoSuchNode { node: _, similar } => vec![node_hint(similar.as_ref())],
+        Error::NodeFirst(_) => vec![DAEMON_SET_FIRST.into()],
         Error::NoSuchRevision(error) => revision_hints(error),
         Error::NoSuchPage { command: _, known } => {
             vec![format!("commands: {}", known.join(", "))]
@@ -71,6 +79,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
         Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
         Error::Rehearsal(error) => rehearsal_hints(error),
+        Error::Approval(error) => approval_hints(error),
         Error::SavedPlan(error) => saved_plan_hints(error),
         Error::Rollback(error) => rollback_hints(error),
         Error::Roll(error) => roll_hints(error),
@@ -103,6 +112,19 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
     }
 }
 
+/// The DaemonSets that exist where others were searched.
+fn known_hints(known: &[DaemonSetKey], place: Place) -> Vec<String> {
+    match place {
+        Place::Manifests | Place::Cluster => {
+            vec![format!("DaemonSets in the {place}: {}", some_of(known))]
+        }
+        Place::Namespace => vec![
+            format!("DaemonSets in this namespace: {}", some_of(known)),
+            "list those of all namespaces: `ds-plan status -A`".to_owned(),
+        ],
+    }
+}
+
 fn node_hint(similar: Option<&NodeName>) -> String {
     match similar {
         Some(similar) => format!("a similar node exists: {similar}"),
@@ -110,9 +132,33 @@ fn node_hint(similar: Option<&NodeName>) -> String {
     }
 }
 
+fn approval_hints(error: &ApprovalError) -> Vec<String> {
+    match error {
+        ApprovalError::NotToApprove { why: NotToApprove::Unknown { known }, .. } => {
+            vec![format!("its steps: {}", known.join(", "))]
+        }
+        ApprovalError::NotToApprove { why: NotToApprove::NoSteps, .. } => {
+            vec!["does the policy select it? See its name and labels in the policy".into()]
+        }
+        ApprovalError::NotDone { .. } => {
+            vec!["run `ds-apply` again: it notes when a step is done".into()]
+        }
+        ApprovalError::ProgressUnknown(_) => vec![APPROVER.into()],
+        ApprovalError::Write { source, .. } => match &**source {
+            WriteError::Forbidden { .. } => vec![APPROVER.into()],
+            error if error.is_outcome_unknown() => vec!["run it again".into()],
+            _other => vec![],
+        },
+        ApprovalError::NotToApprove { why: NotToApprove::NotAsked, .. }
+        | ApprovalError::RollingBack(_)
+        | ApprovalError::NameTaken { .. } => vec![],
+    }
+}
+
 fn rehearsal_hints(error: &RehearsalError) -> Vec<String> {
     match error {
         RehearsalError::RecordingOfRecording => vec!["leave out one of the two".into()],
+        RehearsalError::LiveOnly { .. } => vec!["leave out --snapshot".into()],
         RehearsalError::WritingToRecording => vec![
             "see what would happen: `ds-plan --snapshot FILE`".into(),
             "or rehearse it: `ds-apply --rehearse --snapshot FILE`".into(),

@@ -19,7 +19,7 @@ const DS_PLAN: [(&str, &str); 10] = [
 ];
 
 /// As [`DS_PLAN`].
-const DS_APPLY: [(&str, &str); 12] = [
+const DS_APPLY: [(&str, &str); 13] = [
     ("diff", "ds-plan diff"),
     ("drift", "ds-plan drift"),
     ("explain", "ds-plan explain NAME NODE"),
@@ -28,6 +28,7 @@ const DS_APPLY: [(&str, &str); 12] = [
     ("plan", "ds-plan"),
     ("rehearse", "ds-apply --rehearse"),
     ("restart", "ds-apply roll"),
+    ("resume", "ds-apply --resume"),
     ("rollback", "ds-apply undo NAME"),
     ("rollout", "ds-apply, ds-apply undo or ds-plan status"),
     ("status", "ds-plan status"),

@@ -95,6 +95,10 @@ fn of_ds_apply(command: &str) -> Examples {
             ("Apply a saved plan in a pipeline", "ds-apply --plan plan.json --yes"),
             ("Rehearse on a copy of the cluster", "ds-apply --rehearse"),
         ],
+        "approve" => &[
+            ("See who runs a step, and approve the next", "ds-apply approve logging/agent half"),
+            ("In a pipeline, after its own review", "ds-apply approve logging/agent half --yes"),
+        ],
         "roll" => &[
             ("Replace outdated pods one by one", "ds-apply roll logging/fluent-bit"),
             ("At most a tenth at a time", "ds-apply roll logging/fluent-bit --max-unavailable 10%"),

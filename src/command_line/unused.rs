@@ -37,7 +37,8 @@ const ROLLOUT: [&str; 11] = [
 const WRITING: [&str; 3] = ["force-conflicts", "on-failure", "allow-mutation"];
 
 /// Commands that say themselves why they do not read a recording, or cannot be rehearsed.
-const EXPLAINED: [(&str, &str); 5] = [
+const EXPLAINED: [(&str, &str); 6] = [
+    ("approve", "snapshot"),
     ("snapshot", "snapshot"),
     ("release", "snapshot"),
     ("release", "rehearse"),
@@ -52,6 +53,7 @@ fn flags(program: &str, command: &str) -> Vec<&'static str> {
         (_, "show") => &[&LIVE, &["snapshot"], &MANIFESTS, &NAMES],
         (_, "status" | "history" | "undo") => &[&MANIFESTS],
         (_, "snapshot" | "unlock" | "can-i") => &[&RECORDED, &MANIFESTS],
+        ("ds-apply", "approve") => &[&RECORDED],
         ("ds-apply", "roll") => &[&MANIFESTS, &WRITING],
         ("ds-apply", "step") => &[&MANIFESTS, &WRITING, &["keep-going"]],
         ("ds-apply", "release") => &[&RECORDED, &MANIFESTS, &ROLLOUT, &["retry"], &REHEARSAL],

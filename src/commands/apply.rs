@@ -22,6 +22,7 @@ mod removal;
 mod roll;
 mod saved;
 mod session;
+mod step_approval;
 mod undo;
 mod unlock;
 
@@ -29,7 +30,7 @@ use tokio::sync::mpsc;
 
 use super::{completions, man};
 use crate::command_line;
-use crate::error::Error;
+use crate::error::{Error, RehearsalError};
 use crate::exit::Exit;
 use crate::flags::GlobalFlags;
 use crate::output::Format;
@@ -82,7 +83,11 @@ async fn on_cluster(
     printer: Printer,
 ) -> Finished {
     let output = command.output();
-    let mut session = match Session::open(global, shell, interrupts).await {
+    let opened = match command.live_only().filter(|_| global.snapshot.is_some()) {
+        Some(command) => Err(RehearsalError::LiveOnly { command }.into()),
+        None => Session::open(global, shell, interrupts).await,
+    };
+    let mut session = match opened {
         Ok(session) => session.with_output(output),
         Err(error) => return Finished { done: Err(error), at: shell.now, acted: false },
     };

@@ -13,7 +13,7 @@ use crate::output::{self, Format, formats};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use cluster::Scope;
-use daemonset::model::{NodeName, Snapshot};
+use daemonset::model::{DaemonSetKey, NodeName, Snapshot};
 use planner::plan::{self, Explanation, NotFound};
 
 /// Explain one DaemonSet on one node, rule by rule in the controller's order
@@ -118,7 +118,11 @@ async fn add_logs(
 }
 
 fn not_found(missing: NotFound, snapshot: &Snapshot) -> Error {
+    let first = |key: &DaemonSetKey| NodeName::from(key.name.as_str());
     match missing {
+        NotFound::DaemonSet(key) if snapshot.node(&first(&key)).is_some() => {
+            Error::NodeFirst(first(&key))
+        }
         NotFound::DaemonSet(key) => Error::NotFound {
             missing: vec![key],
             place: Place::Cluster,

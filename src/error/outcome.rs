@@ -72,6 +72,7 @@ impl Error {
             | Self::NotFound { .. }
             | Self::StillInProgress { .. }
             | Self::NoSuchNode { .. }
+            | Self::NodeFirst(_)
             | Self::NoSuchRevision(_)
             | Self::Page { .. }
             | Self::Render(_)
@@ -107,6 +108,7 @@ impl Error {
             | Self::Refused(_) => Exit::Refused,
             Self::SavedPlan(error) => error.exit(),
             Self::Rehearsal(error) => error.exit(),
+            Self::Approval(error) => error.exit(),
             Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
             | Self::HolderIsLive { .. } => Exit::Locked,
             Self::OtherNamespace { .. }

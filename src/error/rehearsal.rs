@@ -15,6 +15,12 @@ pub(crate) enum RehearsalError {
     /// `ds-apply` together with `--snapshot`.
     #[error("a recorded cluster cannot be changed; --snapshot requires --rehearse")]
     WritingToRecording,
+    /// A command about locks or permissions together with `--snapshot`.
+    #[error("`ds-apply {command}` needs a live cluster; it does not read --snapshot")]
+    LiveOnly {
+        /// The command.
+        command: &'static str,
+    },
     /// `release --rehearse`.
     #[error("a release cannot be rehearsed: it ends when the controller resumes")]
     ReleaseRehearsed,
@@ -44,9 +50,10 @@ impl RehearsalError {
     /// The outcome of a run that failed with this error.
     pub(super) fn exit(&self) -> Exit {
         match self {
-            Self::RecordingOfRecording | Self::WritingToRecording | Self::ReleaseRehearsed => {
-                Exit::Usage
-            }
+            Self::RecordingOfRecording
+            | Self::WritingToRecording
+            | Self::LiveOnly { .. }
+            | Self::ReleaseRehearsed => Exit::Usage,
             Self::OpenFaults { .. } | Self::Faults { .. } | Self::Load(_) => Exit::Failed,
         }
     }

@@ -6,7 +6,7 @@ use cluster::Error;
 pub(super) fn hint(error: &Error) -> Option<String> {
     let text = match error {
         Error::NoKubeconfig { .. } => {
-            "set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`"
+            "set KUBECONFIG or --kubeconfig, or plan on a recording: `ds-plan --snapshot FILE`"
                 .into()
         }
         Error::NoContext { path: _, known } | Error::UnknownContext { path: _, name: _, known } => {
@@ -20,15 +20,15 @@ pub(super) fn hint(error: &Error) -> Option<String> {
             "log in again; does `kubectl get nodes` work?".into()
         }
         Error::Unreachable { .. } | Error::Timeout { .. } | Error::BrokenOff { .. } => {
-            "is it the right context? `kubectl config current-context`; or use --snapshot FILE"
+            "is it the right context? `kubectl config current-context`; or plan on a recording: \
+             `ds-plan --snapshot FILE`"
                 .into()
         }
         Error::Tls { .. } => {
             "check `certificate-authority` of the cluster in the kubeconfig".into()
         }
         Error::Forbidden { .. } => {
-            "bind a role that may get and list these, or use a snapshot that another user recorded"
-                .into()
+            "bind a role that may get and list these, or use a recording of another user".into()
         }
         Error::Expired { .. } => "the cluster changes faster than it is read: run again".into(),
         Error::Empty { .. }

@@ -1,6 +1,7 @@
 //! `ds-apply` on a real control plane, with an independent observer that sees every pod event and
 //! counts unavailable pods itself.
 
+mod approved;
 mod cost;
 mod emptied;
 mod in_cluster;

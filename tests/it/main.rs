@@ -15,6 +15,7 @@ mod fleet;
 mod fuzz;
 #[cfg(feature = "web")]
 mod github;
+mod hints;
 #[cfg(feature = "web")]
 mod markdown;
 mod past;

@@ -61,7 +61,19 @@ fn a_missing_image_aborts_the_rollout() {
         let sandbox = Sandbox::new();
         let run = rehearse(&sandbox, &format!("logging/fluent-bit --fault {}", example(faults)));
         assert_eq!(run.code, Some(4), "{faults}: {run}");
+        assert!(run.stdout.contains("to roll back: ds-apply undo logging/fluent-bit\n"), "{run}");
     }
+}
+
+/// It would fail again in the same way.
+#[test]
+fn a_failed_undo_does_not_suggest_itself() {
+    let (snapshot, faults) =
+        (example("fleet/cluster.json"), example("faults/image-never-pulls.yaml"));
+    let flags = format!("--rehearse --snapshot {snapshot} --fault {faults}");
+    let run = Sandbox::new().ds_apply(&format!("undo logging/fluent-bit {flags}"));
+    assert_eq!(run.code, Some(4), "{run}");
+    assert!(run.stdout.contains("ds-apply undo logging/fluent-bit --to-revision N"), "{run}");
 }
 
 /// The recording of the fleet, changed.

@@ -136,7 +136,7 @@ fn documentation_uses_the_words_of_kubernetes() {
 fn help_uses_the_words_of_kubernetes() {
     let sandbox = Sandbox::new();
     let plan = ["", "plan", "diff", "drift", "explain", "history", "schema", "snapshot", "status"];
-    let apply = ["", "apply", "can-i", "release", "roll", "undo", "unlock"];
+    let apply = ["", "apply", "approve", "can-i", "release", "roll", "undo", "unlock"];
     let helps =
         plan.iter().map(|command| (*command, sandbox.ds_plan(&format!("{command} --help"))));
     let applies =

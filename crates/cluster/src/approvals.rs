@@ -153,8 +153,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let approval: Approval = serde_json::from_value(given()).unwrap();
-        let text = serde_json::to_string(&approval).unwrap();
-        let json = json!({"data": {"rest": text}}).to_string();
+        let json = json!({"data": {"rest": approval.text()}}).to_string();
         let read = read(json.as_bytes(), &key()).unwrap();
         let want =
             Approvals { by_step: [("rest".to_owned(), approval)].into(), ..Approvals::default() };

@@ -7,7 +7,8 @@
 //!
 //! A [`LiveCluster`] only reads. A [`WritableCluster`] also checks permissions, does dry runs and
 //! takes locks. Only a [`Writer`] writes, and only a [`Lock`] provides one, so a write without the
-//! lock does not compile.
+//! lock does not compile. The one exception are approvals of steps, which a run waits for that may
+//! hold the lock.
 
 mod answer;
 mod approvals;

@@ -107,7 +107,8 @@ fn leases_but_those_of_nodes() -> List {
     List { kind: Kind::Lease, namespace: None, narrowed }
 }
 
-/// A client that reads a live cluster.
+/// A client that reads a live cluster. Clones share its connections.
+#[derive(Clone)]
 pub struct LiveCluster {
     pub(super) requests: Arc<Requests>,
     name: Option<String>,

@@ -4,6 +4,7 @@
 //! Not here: the decision to write, and the content.
 
 mod access;
+mod approval;
 mod body;
 mod owned;
 pub(super) mod record;

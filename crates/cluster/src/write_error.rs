@@ -253,6 +253,9 @@ impl WriteError {
             (404, _) => Self::NotFound { attempted },
             (403, _) => {
                 let Attempted { verb, resource, namespace, .. } = attempted;
+                // A patch that creates the object needs both permissions.
+                let creates = message.contains(" cannot create resource ");
+                let verb = if creates { Verb::Create } else { verb };
                 Self::Forbidden { missing: Permission { verb, resource, namespace }, message }
             }
             // The uid does not match: the object was replaced by another one.

@@ -38,6 +38,9 @@ pub struct Store {
     /// The latest version of any object.
     version: u64,
     seeded: Seeded,
+    /// The uids and names of loaded objects, which are not generated again: the recording of an
+    /// embedded cluster has those of the same seed.
+    loaded: BTreeSet<String>,
     reading: Reading,
     /// The dependents of each owner's uid, whether the owner exists or not.
     dependents: BTreeMap<Uid, BTreeSet<(Kind, ObjectKey)>>,
@@ -75,6 +78,7 @@ impl Store {
             tables: std::array::from_fn(|_| Table::default()),
             version: 0,
             seeded: Seeded::new(seed),
+            loaded: BTreeSet::new(),
             reading: Reading::default(),
             dependents: BTreeMap::new(),
             held: BTreeSet::new(),
@@ -110,8 +114,12 @@ impl Store {
         let version = object["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse().ok());
         let version = version.unwrap_or(self.version + 1);
         object["metadata"]["resourceVersion"] = version.to_string().into();
-        if object["metadata"]["uid"].as_str().is_none_or(str::is_empty) {
-            object["metadata"]["uid"] = self.seeded.uid().into();
+        match object["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
+            Some(uid) => drop(self.loaded.insert(uid.to_owned())),
+            None => object["metadata"]["uid"] = self.new_uid().into(),
+        }
+        if let Some(name) = object["metadata"]["name"].as_str() {
+            self.loaded.insert(name.to_owned());
         }
         let draft = object.into();
         let object = Arc::new(Object::new(kind, key.clone(), version, &draft, &mut self.reading)?);
@@ -232,9 +240,19 @@ impl Store {
         self.dependents.keys()
     }
 
-    /// A new uid.
+    /// A new uid, which no loaded object has.
     pub(super) fn new_uid(&mut self) -> String {
-        self.seeded.uid()
+        loop {
+            let uid = self.seeded.uid();
+            if !self.loaded.contains(&uid) {
+                return uid;
+            }
+        }
+    }
+
+    /// Whether an object with this name was loaded, in any namespace.
+    pub(super) fn was_loaded(&self, name: &str) -> bool {
+        self.loaded.contains(name)
     }
 
     /// A suffix for a generated name.

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use cluster::{Lock, LockError, Observer, View};
+use cluster::{LiveCluster, Lock, LockError, Observer, View};
 use daemonset::controller::node_placements::PlacementCache;
 use daemonset::model::{DaemonSetKey, ManagedBy};
 use in_process_controller::InProcessController;
@@ -54,6 +54,8 @@ pub struct Run<'a> {
     /// The controller of the DaemonSet. Without a DaemonSet controller in the cluster, the run
     /// starts its in-process controller.
     pub managed_by: ManagedBy,
+    /// The cluster, for what is not watched.
+    pub cluster: LiveCluster,
     /// The observer of the DaemonSet, its nodes, pods and revisions.
     pub observer: Observer,
     /// Receives the interrupts.
@@ -133,6 +135,7 @@ impl Run<'_> {
                     Effect::Forget { digest } => {
                         sender.note(move |known| perform::forgotten(known, &digest));
                     }
+                    Effect::ReadApprovals => sender.read_approvals(self.cluster.clone()),
                     Effect::Note(note) => sender.note_steps(*note),
                     Effect::Record { revision, uid } => {
                         let seen = self.observer.look(|view| perform::revision(view, &uid));

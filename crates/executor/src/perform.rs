@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use cluster::{Apply, Error, Lock, RecordWrite, View, WriteError, Writer};
+use cluster::{Apply, Error, LiveCluster, Lock, RecordWrite, View, WriteError, Writer};
 use daemonset::model::{
     DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, STEPS_ANNOTATION,
     StepsNote, Uid, failed_templates,
@@ -106,6 +106,16 @@ impl RequestSender {
                 revision: name,
                 result: written.map(drop).map_err(|error| failure(&error)),
             }
+        });
+    }
+
+    /// Reads the approvals of the steps.
+    pub(super) fn read_approvals(&mut self, cluster: LiveCluster) {
+        let key = self.key.clone();
+        self.answers.spawn(async move {
+            let read = cluster.approvals_of(&key).await;
+            // A run that waits reads them again.
+            Answer::Approvals(read.ok().map(|approvals| approvals.by_step))
         });
     }
 

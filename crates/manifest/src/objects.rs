@@ -116,8 +116,11 @@ impl FileReader<'_> {
         match yaml::parse(document, alias_weight) {
             Ok(None) => {}
             Ok(Some(Tree { root, duplicates })) => {
-                self.warn_of_duplicates(duplicates);
+                let policies = self.objects.policies.len();
                 self.object(&root, None);
+                let is_policy =
+                    self.objects.policies.len() > policies && root.get("items").is_none();
+                self.duplicates(duplicates, is_policy);
             }
             Err(YamlError { at, problem: YamlProblem::Limit(limit) }) => self.limit(at, limit),
             Err(YamlError { at, problem: YamlProblem::Syntax(message) }) => {
@@ -127,11 +130,18 @@ impl FileReader<'_> {
         }
     }
 
-    fn warn_of_duplicates(&mut self, duplicates: Vec<DuplicateKey>) {
+    /// Duplicate keys are warnings, as in kubectl. In a policy they are errors: one of two limits
+    /// would have no effect.
+    fn duplicates(&mut self, duplicates: Vec<DuplicateKey>, is_policy: bool) {
         for DuplicateKey { key, at, first } in duplicates {
             let place = self.place(at);
             let first_line = first.line;
-            self.objects.warnings.push(Warning::DuplicateKey { place, key, first_line });
+            if is_policy {
+                let message = format!("key `{key}` is already on line {first_line}");
+                self.objects.errors.push(Error::Policy { place, path: String::new(), message });
+            } else {
+                self.objects.warnings.push(Warning::DuplicateKey { place, key, first_line });
+            }
         }
     }
 

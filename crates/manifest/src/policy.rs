@@ -1,6 +1,9 @@
 //! Reads `RolloutPolicy` documents strictly, and assigns them to DaemonSets.
 
 mod precedence;
+mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +13,7 @@ use super::objects::Found;
 use daemonset::model::{DaemonSetKey, DesiredDaemonSet, Labels, Place, RolloutPolicy};
 
 pub use precedence::Precedence;
+use rules::Violation;
 
 /// A policy, and its position.
 #[derive(Clone, Debug)]
@@ -22,24 +26,28 @@ pub(super) struct Read {
 
 /// Reads one policy. Unknown fields are always errors, whatever `--validate` is: a misspelled limit
 /// would have no effect.
-pub(super) fn read(found: &Found) -> Result<Read, Error> {
+fn read(found: &Found) -> Result<Read, Vec<Error>> {
     let place = |path: &str| {
         let mark = found.node.mark_of(path);
         Place { path: Arc::clone(&found.path), line: mark.line, column: mark.column }
     };
+    let error = |(path, message): Violation| Error::Policy { place: place(&path), path, message };
+    let errors = |found: Vec<Violation>| found.into_iter().map(error).collect::<Vec<_>>();
     let value = found.node.to_value();
+    let refused = rules::of_fields(&value);
+    if !refused.is_empty() {
+        return Err(errors(refused));
+    }
     let policy: RolloutPolicy = serde_path_to_error::deserialize(&value).map_err(|error| {
         let path = match error.path().to_string().as_str() {
             "." => String::new(),
             path => path.to_owned(),
         };
-        Error::Policy { place: place(&path), path, message: error.into_inner().to_string() }
+        errors(vec![(path, error.into_inner().to_string())])
     })?;
-    let selects = &policy.spec.selects;
-    if selects.names.is_empty() && selects.labels.is_empty() {
-        let path = "spec.selects".to_owned();
-        let message = "set `names` or `labels`".to_owned();
-        return Err(Error::Policy { place: place(&path), path, message });
+    let violations = rules::of_spec(&policy.spec);
+    if !violations.is_empty() {
+        return Err(errors(violations));
     }
     let after = (0..policy.spec.after.len()).map(|at| place(&format!("spec.after[{at}]")));
     Ok(Read { after: after.collect(), policy: Arc::new(policy), place: place("") })
@@ -56,7 +64,7 @@ impl Policies {
         for found in found {
             match read(found) {
                 Ok(read) => policies.0.push(read),
-                Err(error) => errors.push(error),
+                Err(of_one) => errors.extend(of_one),
             }
         }
         policies
@@ -144,170 +152,4 @@ pub(super) fn assign(daemon_set: &mut DesiredDaemonSet, policies: &Policies) -> 
     let managed_by = daemon_set.policy.as_ref().map(|policy| policy.spec.managed_by);
     daemon_set.managed_by = managed_by.unwrap_or_default();
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::{FieldValidation, Options};
-    use daemonset::model::{Deadline, IntOrPercent, ManifestFile, OnFailure};
-
-    const AGENT: &str = "\
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: agent, namespace: logging, labels: {tier: node}}
-spec:
-  selector: {matchLabels: {app: agent}}
-  template:
-    metadata: {labels: {app: agent}}
-    spec: {containers: [{name: agent, image: agent}]}
-";
-
-    fn read(policies: &[&str]) -> Result<crate::Desired, crate::Errors> {
-        let head = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\n";
-        let policies: Vec<String> =
-            policies.iter().map(|text| format!("---\n{head}{text}\n")).collect();
-        let text = format!("{AGENT}{}", policies.concat());
-        let file = ManifestFile { path: "f.yaml".into(), bytes: text.into_bytes() };
-        // Policies are strict even with this option.
-        let validate = FieldValidation::Ignore;
-        crate::read(
-            &[file],
-            &Options {
-                default_namespace: "default".into(),
-                validate,
-                policies: None,
-                every_file: false,
-                not_objects: crate::options::NotObjects::Reject,
-            },
-        )
-    }
-
-    #[test]
-    fn a_policy_is_assigned_to_the_daemon_sets_it_selects() {
-        for (selects, selected) in [
-            ("{names: [logging/agent]}", true),
-            ("{names: [other/agent]}", false),
-            ("{labels: {tier: node}}", true),
-            ("{labels: {tier: node, app: agent}}", false),
-            ("{names: [other/agent], labels: {tier: node}}", true),
-        ] {
-            let policy = format!("metadata: {{name: p}}\nspec: {{selects: {selects}}}");
-            let desired = read(&[&policy]).unwrap();
-            assert_eq!(desired.daemon_sets[0].policy.is_some(), selected, "{selects}");
-        }
-    }
-
-    #[test]
-    fn every_field_is_read_and_has_a_default() {
-        let bare = "metadata: {name: p}\nspec:\n  selects: {names: [logging/agent]}\n";
-        let policy = read(&[bare]).unwrap().daemon_sets[0].policy.clone().unwrap();
-        assert_eq!(policy.spec.progress_deadline, Deadline(600));
-        assert_eq!(policy.spec.skip_unready_nodes.max, IntOrPercent::Percent(5));
-        assert_eq!((policy.spec.max_unavailable, policy.spec.max_restarts), (None, 3));
-        let full = format!(
-            "{bare}  managedBy: daemonset-controller\n  onFailure: rollback\n  maxUnavailable: 10%\n  \
-             after: [net/cni]\n  progressDeadline: 1h30m\n  skipUnreadyNodes: {{max: 7}}\n  maxRestarts: 0\n"
-        );
-        let policy = read(&[&full]).unwrap().daemon_sets[0].policy.clone().unwrap();
-        let spec = &policy.spec;
-        assert_eq!(spec.on_failure, OnFailure::Rollback);
-        assert_eq!(spec.after, ["net/cni".parse().unwrap()]);
-        assert_eq!(spec.max_unavailable, Some(IntOrPercent::Percent(10)));
-        assert_eq!((spec.progress_deadline, spec.max_restarts), (Deadline(5400), 0));
-        assert_eq!(spec.skip_unready_nodes.max, IntOrPercent::Int(7));
-    }
-
-    #[test]
-    fn errors_of_a_policy_have_their_place() {
-        let good = "metadata: {name: p}\nspec:\n  selects: {names: [logging/agent]}\n";
-        for (policy, want) in [
-            (
-                format!("{good}  maxUnavailble: 1"),
-                "f.yaml:15:18: RolloutPolicy: spec.maxUnavailble: \
-                unknown field `maxUnavailble`, expected one of",
-            ),
-            (
-                format!("{good}  maxUnavailable: ten"),
-                "f.yaml:15:19: RolloutPolicy: spec.maxUnavailable: \
-                `ten` is neither a number of nodes nor a percentage such as 10%",
-            ),
-            (
-                format!("{good}  progressDeadline: soon"),
-                "f.yaml:15:21: RolloutPolicy: \
-                spec.progressDeadline: `soon` is not a duration such as 90s, 10m or 1h30m",
-            ),
-            (
-                format!("{good}  managedBy: kubelet"),
-                "f.yaml:15:14: RolloutPolicy: spec.managedBy: \
-                unknown variant `kubelet`, expected `daemonset-controller` or `ds-apply`",
-            ),
-            (
-                "spec: {selects: {names: [a/b]}}".into(),
-                "f.yaml:10:1: RolloutPolicy: missing field `metadata`",
-            ),
-            (
-                "metadata: {name: p}\nspec: {selects: {}}".into(),
-                "f.yaml:13:8: RolloutPolicy: \
-                spec.selects: set `names` or `labels`",
-            ),
-            (
-                "metadata: {name: p}\nspec: {selects: {names: [agent]}}".into(),
-                "f.yaml:13:18: \
-                RolloutPolicy: spec.selects.names: ",
-            ),
-        ] {
-            let error = read(&[&policy]).unwrap_err().to_string();
-            assert!(error.starts_with(want), "{policy}: {error}");
-        }
-    }
-
-    #[test]
-    fn two_policies_for_one_daemon_set_are_an_error_that_names_both() {
-        let by = |selects: &str| format!("metadata: {{name: p}}\nspec: {{selects: {{{selects}}}}}");
-        let both = [by("names: [logging/agent]"), by("labels: {tier: node}")];
-        let error = read(&[&both[0], &both[1]]).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "f.yaml:15:1: a second RolloutPolicy for DaemonSet logging/agent; the first is at f.yaml:10:1"
-        );
-    }
-
-    #[test]
-    fn daemon_sets_that_come_after_themselves_are_an_error_with_the_circle() {
-        let of = |name: &str, after: &str| {
-            format!(
-                "metadata: {{name: p}}\nspec:\n  selects: {{names: [{name}]}}\n  after: [{after}]"
-            )
-        };
-        let agent = "logging/agent";
-        for (policies, want) in [
-            (vec![of(agent, "net/cni")], None),
-            (vec![of(agent, "net/cni"), of("net/cni", "net/other")], None),
-            (
-                vec![of(agent, "net/cni, logging/agent")],
-                Some(
-                    "f.yaml:15:20: RolloutPolicy: spec.after: a DaemonSet comes after itself: \
-                     logging/agent -> logging/agent",
-                ),
-            ),
-            (
-                vec![of(agent, "net/cni"), of("net/cni", "net/x"), of("net/x", agent)],
-                Some(
-                    "f.yaml:15:11: RolloutPolicy: spec.after: a DaemonSet comes after itself: \
-                     logging/agent -> net/cni -> net/x -> logging/agent \
-                     (also at f.yaml:22:11, f.yaml:29:11)",
-                ),
-            ),
-            // A circle that no DaemonSet of the source is part of, nor comes after.
-            (vec![of("net/x", "net/x")], None),
-        ] {
-            let policies: Vec<&str> = policies.iter().map(String::as_str).collect();
-            let error = read(&policies).err().map(|errors| errors.to_string());
-            assert_eq!(error.as_deref(), want, "{policies:#?}");
-        }
-        let by_label = "metadata: {name: p}\nspec:\n  selects: {labels: {tier: node}}\n  \
-                        after: [logging/agent]";
-        let error = read(&[by_label]).unwrap_err().to_string();
-        assert!(error.contains("logging/agent -> logging/agent"), "{error}");
-    }
 }

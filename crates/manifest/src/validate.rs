@@ -54,6 +54,7 @@ use self::go_text::json;
 use self::rules::Rule::{Check, Forbidden, NotNegative, OneOf};
 use super::FieldError;
 
+pub(super) use self::formats::{dns_label, dns_subdomain, label_key, label_value};
 pub use self::warnings::{unchecked_volumes, warnings};
 
 /// All errors with which the API server would reject the creation of this DaemonSet, in upstream's

@@ -1,11 +1,18 @@
-//! Whether a step of a rollout is approved: what makes an approval void, as one pure rule.
+//! Whether a step of a rollout is approved: what makes an approval void, as one pure rule; whether
+//! a step can be approved; and the evidence for it.
 //!
 //! Approvals survive runs, commits and edits of the policy, so each names what was approved. Not
 //! here: reading and writing them, and what a run does without one.
 
+mod evidence;
+mod request;
+
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
+
+pub use evidence::{EarlierStep, Evidence, UpdatedNode};
+pub use request::{NotDone, NotToApprove, StepToApprove};
 
 use crate::plan::json_digest;
 use daemonset::model::{Approval, PolicyStep, StepsNote, Uid};

@@ -85,6 +85,7 @@ pub use settle::{keeps_template, owned, settled};
 pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStatusReport, NodeObstacles, StatusKind, StatusReport, status};
 pub use warnings::NAMESPACE_MISSING;
+pub use warnings::unreadable::UNREADABLE;
 pub use writers::{WriteOperation, Writer};
 
 use applied::Applied;

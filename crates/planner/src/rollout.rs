@@ -33,6 +33,7 @@ mod failing_before;
 mod failure;
 mod forward;
 mod gate;
+mod headline;
 mod next_deletes;
 mod observed_cluster;
 mod outcome;
@@ -60,8 +61,8 @@ pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
 pub use observed_cluster::ObservedCluster;
 pub use outcome::{
-    Attempt, ControllerStep, Ending, Interference, NotAborted, Outcome, PauseReason, PodFailure,
-    Replaced, RolledBack,
+    Attempt, ControllerStep, Ending, Interference, NotAborted, Outcome, Overdue, PauseReason,
+    PodFailure, Replaced, RolledBack,
 };
 pub use progress::{Arrival, Progress, Report};
 pub use record::Record;
@@ -86,6 +87,7 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
         | Effect::Remember { .. }
         | Effect::Forget { .. }
         | Effect::Note(_)
+        | Effect::ReadApprovals
         | Effect::Report(_)
         | Effect::WakeAt(_)
         | Effect::Finish(_) => None,

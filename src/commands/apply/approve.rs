@@ -20,6 +20,7 @@ use crate::warnings;
 use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManagedBy};
 use executor::permissions::Errand;
 use planner::plan::{Binding, DaemonSetPlan, Guard, Plan, Warning};
+use render::neutral;
 use source::FilesVersion;
 
 /// The remark below the plan of `--dry-run`.
@@ -167,10 +168,15 @@ fn as_warning(guard: &Guard) -> Warning {
 
 /// Asks the user to continue; only `yes` is accepted.
 pub(super) fn ask(shell: &Shell) -> Result<(), Error> {
+    ask_whether("Continue?", shell)
+}
+
+/// Asks the user a question; only `yes` is accepted.
+pub(super) fn ask_whether(question: &str, shell: &Shell) -> Result<(), Error> {
     if !shell.terminal {
         return Err(Error::NoTerminal);
     }
-    shell.printer.err("Continue? Only `yes` is accepted: ");
+    shell.printer.err(format!("{} Only `yes` is accepted: ", neutral::line(question)));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(Error::Answer)?;
     if answer.trim() == "yes" { Ok(()) } else { Err(Error::Declined) }

@@ -5,7 +5,7 @@ use std::slice;
 use clap::{Parser, Subcommand};
 
 use super::flags::CommonFlags;
-use super::{can_i, command, release, roll, undo, unlock};
+use super::{can_i, command, release, roll, step_approval, undo, unlock};
 use crate::commands::{completions, man};
 use crate::flags::GlobalFlags;
 use crate::flags::name::GivenName;
@@ -37,12 +37,13 @@ impl DsApply {
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 4 paused or aborted (run again, or roll \
                           back), 5 stale (plan again), 6 blocked by a guard, 7 locked by another \
-                          run, \
-                          64 usage, 130 interrupted, 143 terminated";
+                          run, 8 waiting (run again later), 9 waiting for an approval, 64 usage, \
+                          130 interrupted, 143 terminated";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Apply(Box<command::Args>),
+    Approve(Box<step_approval::Args>),
     Roll(Box<roll::Args>),
     Step(Box<roll::StepArgs>),
     Undo(Box<undo::Args>),
@@ -62,7 +63,27 @@ impl Command {
             Self::Step(args) => Some(&args.common),
             Self::Undo(args) => Some(&args.named.common),
             Self::Release(args) => Some(&args.named.common),
-            Self::Unlock(_) | Self::CanI(_) | Self::Completions(_) | Self::Man(_) => None,
+            Self::Approve(_)
+            | Self::Unlock(_)
+            | Self::CanI(_)
+            | Self::Completions(_)
+            | Self::Man(_) => None,
+        }
+    }
+
+    /// The name of a command that needs a live cluster: it can neither be rehearsed nor planned.
+    pub(super) fn live_only(&self) -> Option<&'static str> {
+        match self {
+            Self::Unlock(_) => Some("unlock"),
+            Self::CanI(_) => Some("can-i"),
+            Self::Approve(_) => Some("approve"),
+            Self::Apply(_)
+            | Self::Roll(_)
+            | Self::Step(_)
+            | Self::Undo(_)
+            | Self::Release(_)
+            | Self::Completions(_)
+            | Self::Man(_) => None,
         }
     }
 
@@ -79,7 +100,11 @@ impl Command {
             Self::Step(args) => args.common.yes = true,
             Self::Undo(args) => args.named.common.yes = true,
             Self::Release(args) => args.named.common.yes = true,
-            Self::Unlock(_) | Self::CanI(_) | Self::Completions(_) | Self::Man(_) => {}
+            Self::Approve(_)
+            | Self::Unlock(_)
+            | Self::CanI(_)
+            | Self::Completions(_)
+            | Self::Man(_) => {}
         }
         self
     }
@@ -88,6 +113,7 @@ impl Command {
     pub(super) fn names(&self) -> Option<&[GivenName]> {
         match self {
             Self::Roll(args) => Some(&args.named.names),
+            Self::Approve(args) => Some(slice::from_ref(&args.name)),
             Self::Step(args) => Some(slice::from_ref(&args.name)),
             Self::Undo(args) => Some(&args.named.names),
             Self::Release(args) => Some(&args.named.names),

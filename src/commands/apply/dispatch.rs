@@ -3,7 +3,7 @@
 use super::cli::Command;
 use super::command::default_namespace;
 use super::session::Session;
-use super::{can_i, command, release, roll, undo, unlock};
+use super::{can_i, command, release, roll, step_approval, undo, unlock};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, name};
@@ -20,6 +20,7 @@ pub(super) async fn in_session(
     let keys = &name::keys(names, global.namespace.as_ref(), &default)?;
     match command {
         Command::Apply(args) => command::run(&args, global, session).await,
+        Command::Approve(args) => step_approval::run(&args, &keys[0], global, session).await,
         Command::Roll(args) => roll::run(&args, keys, session).await,
         Command::Step(args) => roll::step(&args, keys, session).await,
         Command::Undo(args) => undo::run(&args, keys, session).await,

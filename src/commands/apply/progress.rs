@@ -164,7 +164,7 @@ impl<'a> ProgressReporter<'a> {
                     },
                     left,
                 };
-                self.json(now, &outcome.to_string(), event);
+                self.json(now, &ending.to_string(), event);
             }
             _text => {
                 let words = words_of(ending, &self.arrivals, evidence);
@@ -234,7 +234,7 @@ fn waiting(wait: &LockWait, now: Timestamp) -> (String, RunEventData) {
 fn words_of(ending: &Ending, arrivals: &Arrivals, evidence: &Evidence) -> Vec<String> {
     let Ending { outcome, interrupted: _, replaced, left } = ending;
     let failed = outcome.failed();
-    let mut words = vec![outcome.to_string()];
+    let mut words = vec![ending.to_string()];
     words.extend(some_of(failed.into_iter().flatten().map(|(node, it)| {
         let below = evidence.of(node).into_iter().map(|line| format!("    {line}"));
         [vec![format!("{node}: {it}")], below.collect()].concat()
@@ -394,9 +394,15 @@ mod tests {
         for (outcome, want) in [
             (Outcome::Done, vec!["done", first, last, replaced]),
             (
-                Outcome::Aborted { failed: failed(1), to: "agent-a".into(), rolled_back: None },
+                Outcome::Aborted {
+                    failed: failed(1),
+                    to: "agent-a".into(),
+                    rolled_back: None,
+                    overdue: None,
+                },
                 vec![
-                    "aborted: new pods failed on 1 node; agent-a is live",
+                    "aborted: new pods failed on 1 node; agent-a is live; 1 more node has no \
+                     available pod",
                     why,
                     last,
                     replaced,
@@ -409,11 +415,12 @@ mod tests {
                     why: PauseReason::Failed {
                         failed: failed(1),
                         not_aborted: Some(NotAborted::NothingBefore),
+                        overdue: None,
                     },
                 },
                 vec![
                     "paused: new pods failed on 1 node; not aborted: there is no earlier template to roll \
-                     back to",
+                     back to; 1 more node has no available pod",
                     why,
                     last,
                     replaced,
@@ -443,8 +450,12 @@ mod tests {
 
     #[test]
     fn after_a_failed_undo_another_revision_is_suggested() {
-        let outcome =
-            Outcome::Aborted { failed: failed(1), to: "agent-a".into(), rolled_back: None };
+        let outcome = Outcome::Aborted {
+            failed: failed(1),
+            to: "agent-a".into(),
+            rolled_back: None,
+            overdue: None,
+        };
         assert_eq!(
             ways(&outcome, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Earlier)[1],
             "to roll back further: ds-apply undo log/agent --to-revision N (ds-plan history \
@@ -485,8 +496,12 @@ mod tests {
 
     #[test]
     fn many_nodes_are_counted() {
-        let outcome =
-            Outcome::Aborted { failed: failed(25), to: "agent-a".into(), rolled_back: None };
+        let outcome = Outcome::Aborted {
+            failed: failed(25),
+            to: "agent-a".into(),
+            rolled_back: None,
+            overdue: None,
+        };
         let words = words(outcome);
         assert_eq!(words[NAMED + 1], "  and 5 nodes more");
         assert_eq!(words.iter().filter(|line| line.contains("restarted")).count(), NAMED);
@@ -499,7 +514,15 @@ mod tests {
         for (outcome, code) in [
             (Outcome::Done, 0),
             (held(PauseReason::Timeout), 4),
-            (Outcome::Aborted { failed: failed(1), to: "a".into(), rolled_back: None }, 4),
+            (
+                Outcome::Aborted {
+                    failed: failed(1),
+                    to: "a".into(),
+                    rolled_back: None,
+                    overdue: None,
+                },
+                4,
+            ),
             (stale(true), 4),
             (stale(false), 5),
             (Outcome::Gone { replaced_by: None }, 5),

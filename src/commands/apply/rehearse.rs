@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
@@ -22,7 +23,7 @@ use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
 use cluster::{Holder, Scope};
-use daemonset::model::{Faults, NamespaceName, Snapshot};
+use daemonset::model::{Faults, NamespaceName, Snapshot, Span};
 use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use executor::Interrupt;
 
@@ -100,6 +101,12 @@ impl OnIt {
     ) -> Result<Finished, Error> {
         let Self { command, global, mut shell, save } = self;
         let seed = rehearsal.seed;
+        let start = snapshot.observed_at;
+        let approvals = rehearsal.faults.approvals.iter().map(|approval| {
+            let after = approval.at.map_or(Duration::ZERO, |Span(after)| after);
+            (approval.clone(), start.saturating_add(after).unwrap_or(start))
+        });
+        let approvals = approvals.collect();
         let world = World::begin(&snapshot, rehearsal).map_err(RehearsalError::Load)?;
         let nodes = snapshot.nodes.len();
         shell.now = snapshot.observed_at;
@@ -111,15 +118,19 @@ impl OnIt {
         let about = "on an embedded copy of the cluster; the cluster itself is not changed";
         title(about, output, printer)?;
         let mut on = session_on(&shell, &world, holder.clone(), interrupts).with_output(output);
+        on.rehearsed_approvals = approvals;
         let done = in_session(command.approved(), &global, &mut on).await;
         let took = world.clock().now();
         let mut done = on.reported(done, printer);
-        let is_done = matches!(done, Ok(Exit::Done)) && on.has_acted();
+        let acted = on.has_acted();
+        let is_done = matches!(done, Ok(Exit::Done)) && acted;
         if let Some(again) = again.filter(|_| is_done) {
             // Run it again: the plan shows what is left.
             let (_nobody, quiet) = mpsc::channel(1);
             shell.now = took;
-            title("what is left afterwards", output, printer)?;
+            if !printer.is_quiet() {
+                title("what is left afterwards", output, printer)?;
+            }
             let mut on = session_on(&shell, &world, holder, quiet).with_output(output);
             done = in_session(again, &global, &mut on).await;
         }
@@ -130,7 +141,9 @@ impl OnIt {
         if !charts.is_empty() {
             printer.note(format!("{REHEARSAL}  {charts}"));
         }
-        printer.note(summary(nodes, world.clock().start(), took));
+        if acted {
+            printer.note(summary(nodes, world.clock().start(), took));
+        }
         Ok(Finished { done, at: took, acted: on.has_acted() })
     }
 }

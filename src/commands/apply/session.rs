@@ -25,7 +25,8 @@ use cluster::{
 };
 use daemonset::controller::Owner;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, RehearsedApproval,
+    Snapshot,
 };
 use executor::{Interrupt, Run};
 use planner::rollout::{Ending, Outcome, Record, Task};
@@ -56,6 +57,8 @@ pub(super) struct Session {
     interrupted: bool,
     /// Whether there was anything to do.
     acted: bool,
+    /// What people approve during a rehearsal, with the time.
+    pub rehearsed_approvals: Vec<(RehearsedApproval, Timestamp)>,
     /// The outcome of the last rollout of each DaemonSet.
     outcomes: BTreeMap<DaemonSetKey, Outcome>,
     /// Whether each DaemonSet is done, as far as the run knows.
@@ -108,6 +111,7 @@ impl Session {
             holder,
             logs: false,
             suggested_undo: SuggestedUndo::Previous,
+            rehearsed_approvals: Vec::new(),
             clock,
             output: Format::Text,
             recording: shell.rehearsal.then(Recording::default),
@@ -338,7 +342,8 @@ impl Session {
         let lock = Arc::clone(lock);
         let interrupts = &mut self.interrupts;
         let last_seen = observer.clone();
-        let run = Run { key, lock, managed_by, observer, interrupts, task };
+        let cluster = self.cluster.live().clone();
+        let run = Run { key, lock, managed_by, cluster, observer, interrupts, task };
         let ending = run.to_its_end(|report, now| {
             clocks.report(&reporter, now);
             reporter.report(report, now);
@@ -402,7 +407,8 @@ async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> bool
 pub(super) fn find<'s>(snapshot: &'s Snapshot, key: &DaemonSetKey) -> Result<&'s DaemonSet, Error> {
     snapshot.daemon_set(key).ok_or_else(|| Error::NotFound {
         missing: vec![key.clone()],
-        place: Place::Cluster,
+        // No other namespace was read.
+        place: Place::Namespace,
         known: snapshot.daemon_sets.iter().map(|one| one.key.clone()).collect(),
     })
 }

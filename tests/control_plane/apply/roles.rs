@@ -13,7 +13,7 @@ use crate::harness::shown_yaml;
 const NODES: usize = 3;
 
 /// Users that have the role without one verb each; more than the role has verbs.
-const USERS: usize = 24;
+const USERS: usize = 26;
 
 /// Optional permissions: checked first, and not used if they are missing.
 const OPTIONAL: [(&str, &str); 4] =
@@ -22,6 +22,9 @@ const OPTIONAL: [(&str, &str); 4] =
 /// Optional reads: tried, and not used if they are denied.
 const OPTIONAL_READS: [(&str, &str); 4] =
     [("namespaces", "list"), ("services", "list"), ("leases", "list"), ("priorityclasses", "get")];
+
+/// The permission that only policies with `approve: true` need.
+const APPROVALS: (&str, &str) = ("configmaps", "get");
 
 /// Resource and verb.
 pub(super) type Right = (String, String);
@@ -78,6 +81,23 @@ value: 1000
 fn version(namespace: &str, image: &str) -> String {
     let class = "spec:\n      priorityClassName: infrastructure\n      terminationGrace";
     manifest(namespace, image, &at_most("3")).replace("spec:\n      terminationGrace", class)
+}
+
+/// The same with a policy whose last step waits for an approval.
+fn asking(namespace: &str, image: &str) -> String {
+    let agent = version(namespace, image);
+    format!(
+        "{agent}---
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {{name: careful}}
+spec:
+  selects: {{names: [{namespace}/agent]}}
+  steps:
+  - {{name: canary, nodes: 1}}
+  - {{name: half, nodes: 2, approve: true}}
+"
+    )
 }
 
 /// The result of one run.
@@ -156,8 +176,8 @@ impl<'p> Worker<'p> {
     fn table_says_so(&self, missing: &Right) {
         let output = self.run(&["can-i", "--prune", &format!("{}/agent", self.user)], "");
         let (resource, verb) = (missing.0.as_str(), missing.1.as_str());
-        let is_optional =
-            OPTIONAL.contains(&(resource, verb)) || OPTIONAL_READS.contains(&(resource, verb));
+        let optional = [&OPTIONAL[..], &OPTIONAL_READS, &[APPROVALS]].concat();
+        let is_optional = optional.contains(&(resource, verb));
         let table = stdout(&output);
         let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let denied: BTreeSet<Right> = rows
@@ -273,6 +293,8 @@ fn everything_is_used(plane: &ControlPlane, role: &Value) {
     assert_eq!(worker.apply("v6", &["--timeout=0s"]), Some(4));
     assert_eq!(worker.run(&["unlock", name], "").status.code(), Some(0));
     assert_eq!(worker.run(&["release", name, "--yes"], "").status.code(), Some(0));
+    // A policy that asks for approvals.
+    assert_eq!(worker.step(&asking("whole", "v7"), &["--dry-run".to_owned()]).code, Some(0));
     assert_eq!(worker.denied(), BTreeSet::new());
     let used: BTreeSet<Right> = worker.requests().into_iter().map(|(right, _)| right).collect();
     assert_eq!(used, rights(role), "the role has exactly the permissions in use");
@@ -285,8 +307,11 @@ fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &st
     let worker = Worker::new(plane, user, user);
     worker.table_says_so(missing);
     let steps: Vec<Step> = worker.each_step().collect();
-    let last = steps.last().unwrap();
     let (resource, verb) = (missing.0.as_str(), missing.1.as_str());
+    if (resource, verb) == APPROVALS {
+        return approvals_are_not_readable(&worker, &steps, missing);
+    }
+    let last = steps.last().unwrap();
     let tried = worker.requests().iter().any(|(right, _)| right == missing);
     if OPTIONAL.contains(&(resource, verb)) {
         assert!(last.code == Some(0) && !tried, "without {missing:?}: {}", last.reported);
@@ -300,6 +325,18 @@ fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &st
         let denied = if verb == "list" { [missing.clone()].into() } else { BTreeSet::new() };
         assert_eq!(worker.denied(), denied, "without {missing:?}");
     }
+}
+
+/// Without `get` of ConfigMaps: only policies that ask for approvals need it.
+fn approvals_are_not_readable(worker: &Worker<'_>, steps: &[Step], missing: &Right) {
+    assert!(steps.iter().all(|step| step.code == Some(0)), "no step asks for an approval");
+    assert_eq!(worker.denied(), BTreeSet::new());
+    let manifest = asking(&worker.user, "v9");
+    let planned = worker.step(&manifest, &["--dry-run".to_owned()]);
+    let words = "are approved (missing permission: get configmaps in namespace";
+    assert!(planned.code == Some(0) && planned.reported.contains(words), "{}", planned.reported);
+    worker.step(&manifest, &[]).says_what_is_missing(missing, "ds-apply");
+    assert_eq!(worker.denied(), [missing.clone()].into());
 }
 
 impl Step {

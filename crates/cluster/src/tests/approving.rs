@@ -1,9 +1,10 @@
-//! Approvals of steps: one request for each DaemonSet whose policy asks for some.
+//! Approvals of steps: one request reads those of a DaemonSet, one writes that of a step.
 
+use super::scripted::{Reply, server};
 use super::*;
-use crate::{Error, Permission, Resource, Verb};
+use crate::{Error, Permission, Resource, Verb, WriteError};
 use daemonset::controller::test_cluster::Cluster;
-use daemonset::model::{DaemonSetKey, DesiredDaemonSet, RolloutPolicy};
+use daemonset::model::{Approval, DaemonSetKey, DesiredDaemonSet, RolloutPolicy};
 
 /// A DaemonSet whose policy has these steps.
 fn with_steps(name: &str, steps: &Value) -> DesiredDaemonSet {
@@ -75,4 +76,67 @@ async fn an_answer_that_is_no_config_map_is_an_error() {
     let mut snapshot = cluster.snapshot(&namespaces(&["a"]), now()).await.unwrap();
     let error = cluster.read_approvals(&[asking("agent")], &mut snapshot).await.unwrap_err();
     assert!(matches!(error, Error::NotAnAnswer { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_approval_is_applied_by_the_manager_of_its_step() {
+    let approval = Approval {
+        uid: "u".into(),
+        template: "sha256:t".to_owned(),
+        step: "sha256:s".to_owned(),
+        by: "a\u{85}b".to_owned(),
+        at: "2026-08-01T12:00:00Z".parse().unwrap(),
+    };
+    let text = "{\"uid\":\"u\",\"template\":\"sha256:t\",\"step\":\"sha256:s\",\"by\":\"a\u{85}b\",\
+                \"at\":\"2026-08-01T12:00:00Z\"}";
+    let want = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "ds-plan-agent-approvals",
+            "namespace": "a",
+            "labels": {"app.kubernetes.io/managed-by": "ds-apply"},
+        },
+        "data": {"rest": text},
+    });
+    let line = format!(
+        "PATCH {}?fieldManager=ds-plan-approve-rest&fieldValidation=Strict&force=true",
+        path("agent")
+    );
+    let key = DaemonSetKey::new("a", "agent");
+    for dry_run in [false, true] {
+        let (cluster, log) =
+            server(|seen| seen.line.contains("/configmaps/").then(|| Reply::Json(json!({}))));
+        if dry_run {
+            cluster.try_approve_step(&key, "rest", &approval).await.unwrap();
+        } else {
+            cluster.approve_step(&key, "rest", &approval).await.unwrap();
+        }
+        let [seen] = &log.lock().unwrap()[..] else { panic!("one request") };
+        assert_eq!(seen.line, format!("{line}{}", if dry_run { "&dryRun=All" } else { "" }));
+        assert_eq!(seen.media_type, "application/apply-patch+yaml");
+        assert_eq!(serde_json::from_str::<Value>(&seen.body).unwrap(), want);
+        assert!(!seen.body.contains('\u{85}'), "a line break of YAML: {}", seen.body);
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_write_is_told_which_permission_is_missing() {
+    let approval = Approval {
+        uid: "u".into(),
+        template: String::new(),
+        step: String::new(),
+        by: String::new(),
+        at: now(),
+    };
+    let key = DaemonSetKey::new("a", "agent");
+    // A patch of an object that does not exist needs both.
+    for verb in ["patch", "create"] {
+        let message = format!("User \"x\" cannot {verb} resource \"configmaps\"");
+        let status = json!({"reason": "Forbidden", "message": message});
+        let (cluster, _) = server(move |_| Some(Reply::Refusal(403, status.clone())));
+        let error = cluster.approve_step(&key, "rest", &approval).await.unwrap_err();
+        assert!(matches!(error, WriteError::Forbidden { .. }), "{error:?}");
+        assert_eq!(error.to_string(), format!("not permitted: {verb} configmaps in namespace a"));
+    }
 }

@@ -116,7 +116,7 @@ pub(super) fn delete(
 
 /// JSON that YAML parses to the same value: escapes the characters that YAML treats as line breaks
 /// or does not allow (go-yaml: `is_printable`, `is_break`).
-fn yaml_safe(value: &Value) -> Vec<u8> {
+pub(super) fn yaml_safe(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, YamlSafe);
     // Serializing a JSON value to memory cannot fail.

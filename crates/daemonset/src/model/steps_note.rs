@@ -73,6 +73,14 @@ pub struct Approval {
     pub at: Timestamp,
 }
 
+impl Approval {
+    /// The value of its key in the ConfigMap.
+    pub fn text(&self) -> String {
+        // Text and a time: it cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
 /// `metadata.name` of the ConfigMap with the approvals of a DaemonSet's steps.
 pub fn approvals_name(daemon_set: &DaemonSetName) -> String {
     lease_name(&format!("{daemon_set}-approvals"))

@@ -1,6 +1,6 @@
 //! The store: history, order, and determinism by seed.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{now, pod, store};
 use crate::verbs::{ListOptions, WriteOptions};
@@ -26,6 +26,29 @@ fn the_same_seed_gives_the_same_history() {
     };
     assert_eq!(history(), history());
     assert_eq!(history().len(), 3);
+}
+
+/// A client that has deleted a pod takes another one with its uid for the same.
+#[test]
+fn no_loaded_uid_or_name_is_generated_again() {
+    let create = |store: &mut Store, metadata: Value| {
+        let mut pod = pod("");
+        pod["metadata"] = metadata;
+        store.verbs(now(), "test").create(Kind::Pod, "team", pod).unwrap()
+    };
+    for (old, new) in [
+        (json!({"name": "old"}), json!({"name": "new"})),
+        (json!({"generateName": "agent-"}), json!({"generateName": "agent-"})),
+    ] {
+        let recorded = create(&mut store(), old);
+        let mut store = store();
+        store.load(Kind::Pod, recorded.value()).unwrap();
+        let target = Target::new(Kind::Pod, "team", recorded.key().name());
+        store.verbs(now(), "test").delete(target, &DeleteOptions::now()).unwrap();
+        let new = create(&mut store, new);
+        assert_ne!(new.key(), recorded.key());
+        assert_ne!(new.meta().uid, recorded.meta().uid);
+    }
 }
 
 #[test]

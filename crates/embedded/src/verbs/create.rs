@@ -88,7 +88,7 @@ impl Verbs<'_> {
         let mut name = String::new();
         for _ in 0..ATTEMPTS {
             name = format!("{prefix}{}", self.store.new_suffix());
-            if self.store.get(kind, namespace, &name).is_none() {
+            if self.store.get(kind, namespace, &name).is_none() && !self.store.was_loaded(&name) {
                 metadata::set(object, "name", Some(name.into()));
                 return Ok(());
             }

@@ -19,7 +19,7 @@ const LABEL_MAX: usize = 63;
 pub(super) const SUBDOMAIN_MAX: usize = 253;
 
 /// Validates a DNS label (upstream: `IsDNS1123Label`).
-pub(super) fn dns_label(text: &str) -> Vec<String> {
+pub(crate) fn dns_label(text: &str) -> Vec<String> {
     let mut complaints = too_long(text, LABEL_MAX, "characters");
     if !is_label(text) {
         complaints.push(if is_subdomain(text) {
@@ -37,7 +37,7 @@ pub(super) fn dns_label(text: &str) -> Vec<String> {
 }
 
 /// A DNS subdomain (upstream: `IsDNS1123Subdomain`), the format of most object names.
-pub(super) fn dns_subdomain(text: &str) -> Vec<String> {
+pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
     subdomain_measured_in(text, "characters")
 }
 
@@ -74,7 +74,7 @@ pub(super) fn dns_subdomain_with_underscore(text: &str) -> Vec<String> {
 
 /// The key of a label, the name of a resource, a condition or a finalizer: `[prefix/]name`
 /// (upstream: `IsLabelKey`, also known as `IsQualifiedName`).
-pub(super) fn label_key(text: &str) -> Vec<String> {
+pub(crate) fn label_key(text: &str) -> Vec<String> {
     let format = || {
         regex_error(
             "must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
@@ -112,7 +112,7 @@ pub(super) fn label_key(text: &str) -> Vec<String> {
 }
 
 /// The value of a label (upstream: `IsLabelValue`).
-pub(super) fn label_value(text: &str) -> Vec<String> {
+pub(crate) fn label_value(text: &str) -> Vec<String> {
     let mut complaints = too_long(text, LABEL_MAX, "bytes");
     if !text.is_empty() && !is_key(text) {
         complaints.push(regex_error(

@@ -73,7 +73,7 @@ impl Completion {
         if status.observed_generation < status.generation {
             return in_progress;
         }
-        let blocking = status.obstacles.iter().filter(|node| has(node, is_blocking));
+        let blocking = status.obstacles.iter().filter(|node| blocks(node));
         let (unready, waited_for): (Vec<_>, Vec<_>) =
             blocking.partition(|node| has(node, is_unready_node));
         let outdated = waited_for.iter().filter(|node| has(node, |it| *it == Reason::OnDelete));
@@ -94,6 +94,17 @@ impl Completion {
 
 fn has(node: &NodeObstacles, is: impl Fn(&Reason) -> bool) -> bool {
     node.reasons.iter().any(|coded| is(&coded.reason))
+}
+
+/// Whether a rollout is not complete while a node is like this. It does not wait for a pod where no
+/// new one may start.
+fn blocks(node: &NodeObstacles) -> bool {
+    let is_misscheduled = has(node, |it| matches!(it, Reason::Misscheduled { .. }));
+    has(node, |it| is_blocking(it) && !(is_misscheduled && is_of_pod(it)))
+}
+
+fn is_of_pod(reason: &Reason) -> bool {
+    matches!(reason, Reason::PodNotReady { .. } | Reason::NotAvailableYet { .. })
 }
 
 fn is_unready_node(reason: &Reason) -> bool {
@@ -177,10 +188,13 @@ impl fmt::Display for Completion {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
     use crate::plan::{Counters, LockStatus, PausedRollout};
+    use daemonset::controller::placement::Obstacle;
 
     /// 40 nodes, and these reasons on the first ones.
     fn status(reasons: &[Reason]) -> DaemonSetStatusReport {
@@ -260,6 +274,20 @@ mod tests {
             let found = Completion::of(&status(&reasons)).to_string();
             assert!(found.starts_with(want), "{reasons:?}: {found}");
         }
+    }
+
+    #[test]
+    fn a_pod_where_no_new_one_may_start_is_not_waited_for() {
+        let unready = Reason::NotAvailableYet { min_ready_seconds: 10 };
+        let found = |reasons: &[&Reason]| {
+            let mut status = status(std::slice::from_ref(&unready));
+            status.obstacles[0].reasons = reasons.iter().map(|it| (*it).clone().into()).collect();
+            Completion::of(&status)
+        };
+        let obstacle = Obstacle::OtherNodeName { want: "another".into() };
+        let misscheduled = Reason::Misscheduled { obstacle: Arc::new(obstacle) };
+        assert!(matches!(found(&[&unready]), Completion::InProgress { .. }));
+        assert!(matches!(found(&[&misscheduled, &unready]), Completion::Complete { .. }));
     }
 
     #[test]

@@ -18,12 +18,17 @@ pub(super) fn add_ailments(daemon_set_view: &DaemonSetView<'_>, plan: &mut NodeP
     let pods = view.pods.at(at);
     let ailments = match &view.placements[at] {
         _ if pods.is_empty() => Vec::new(),
-        Placement { may_start: false, obstacle: Some(obstacle), .. } => match plan.action {
-            Action::Keep | Action::Wait => {
-                vec![Reason::Misscheduled { obstacle: obstacle.clone() }]
-            }
-            Action::Create | Action::Delete | Action::Replace | Action::Surge => Vec::new(),
-        },
+        Placement { may_start: false, obstacle: Some(obstacle), .. } => {
+            let misscheduled = match plan.action {
+                Action::Keep | Action::Wait => {
+                    Some(Reason::Misscheduled { obstacle: obstacle.clone() })
+                }
+                Action::Create | Action::Delete | Action::Replace | Action::Surge => None,
+            };
+            let mut of_pod = unavailable(daemon_set_view, &view.fleet.nodes()[at], pods);
+            of_pod.retain(|reason| !says_node_unready(reason));
+            misscheduled.into_iter().chain(of_pod).collect()
+        }
         Placement { .. } => unavailable(daemon_set_view, &view.fleet.nodes()[at], pods),
     };
     let node_known = plan.reasons.iter().any(|coded| says_node_unready(&coded.reason));

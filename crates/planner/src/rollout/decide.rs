@@ -110,7 +110,7 @@ impl<'w> Step<'_, 'w> {
                 Ok(Halt::End(Outcome::Waiting { waits_for }))
             }
             (Goal::Roll(_), Course::Failed(failed)) => Ok(Halt::End(Outcome::Paused {
-                why: PauseReason::Failed { failed, not_aborted: None },
+                why: PauseReason::Failed { failed, not_aborted: None, overdue: self.state.overdue },
             })),
             (Goal::Release { written }, _) => self.release(written, live),
         }

@@ -7,7 +7,7 @@ use super::progress::Report;
 use super::request::{Delete, Write};
 use daemonset::model::{RevisionName, StepsNote, Uid};
 
-/// One effect, performed in the order given. Requests (the first six) are each answered by one
+/// One effect, performed in the order given. Requests (the first seven) are each answered by one
 /// [`Answer`](super::Answer).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -35,6 +35,8 @@ pub enum Effect {
     },
     /// Note what has become of the steps, on the lock.
     Note(Box<StepsNote>),
+    /// Read the approvals of the steps again.
+    ReadApprovals,
     /// Report progress to the user.
     Report(Report),
     /// Take a step no later than this, with [`Event::Observed`](super::Event::Observed). Valid until the

@@ -1,8 +1,9 @@
 //! Events that a run receives: answers, warnings, interrupts, a lost lock.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use daemonset::model::{RevisionName, Uid};
+use daemonset::model::{Approval, RevisionName, Uid};
 
 /// The trigger of a step. Whatever the event, the step evaluates the whole [`ObservedCluster`](super::ObservedCluster).
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +48,9 @@ pub enum Answer {
     Remembered(Result<(), Failure>),
     /// Answer to [`Effect::Note`](super::Effect::Note).
     Noted(Result<(), Failure>),
+    /// Answer to [`Effect::ReadApprovals`](super::Effect::ReadApprovals): the approvals by step;
+    /// `None` if they could not be read.
+    Approvals(Option<BTreeMap<String, Approval>>),
 }
 
 /// The written object, as the server returned it.

@@ -223,7 +223,9 @@ impl<'w> Step<'_, 'w> {
         failed: BTreeMap<NodeName, PodFailure>,
     ) -> Halt {
         let to = good.revision.name.clone();
-        let aborted = |failed, rolled_back| Halt::End(Outcome::Aborted { failed, to, rolled_back });
+        let overdue = self.state.overdue;
+        let aborted =
+            |failed, rolled_back| Halt::End(Outcome::Aborted { failed, to, rolled_back, overdue });
         match self.task.pace.on_failure {
             OnFailure::Abort | OnFailure::Pause => return aborted(failed, None),
             OnFailure::Rollback => {}
@@ -270,6 +272,7 @@ impl<'w> Step<'_, 'w> {
         }
         self.remember(target)?;
         self.note_end(true)?;
-        Ok(Halt::End(Outcome::Paused { why: PauseReason::Failed { failed, not_aborted } }))
+        let overdue = self.state.overdue;
+        Ok(Halt::End(Outcome::Paused { why: PauseReason::Failed { failed, not_aborted, overdue } }))
     }
 }

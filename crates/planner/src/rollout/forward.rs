@@ -61,7 +61,11 @@ impl<'w> Step<'_, 'w> {
             }
             Paced::Failed(failed) if rolls_nothing(target, &view, replacer) => {
                 Ok(Halt::End(Outcome::Paused {
-                    why: PauseReason::Failed { failed, not_aborted: None },
+                    why: PauseReason::Failed {
+                        failed,
+                        not_aborted: None,
+                        overdue: self.state.overdue,
+                    },
                 }))
             }
             Paced::Failed(failed) => {

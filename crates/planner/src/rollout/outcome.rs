@@ -62,6 +62,8 @@ pub enum Outcome {
         to: RevisionName,
         /// The result of replacing the pods of the failed template; `None` if they were left.
         rolled_back: Option<RolledBack>,
+        /// Set if it failed because it took too long.
+        overdue: Option<Overdue>,
     },
     /// Another client changed the DaemonSet.
     Stale {
@@ -92,6 +94,15 @@ pub enum Outcome {
     },
 }
 
+/// The rollout has taken longer than the policy's `maxDuration`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// Seconds since its first delete.
+    pub seconds: i64,
+    /// Seconds that the policy allows.
+    pub allowed: u32,
+}
+
 /// The result of replacing the pods of the failed template.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RolledBack {
@@ -112,6 +123,8 @@ pub enum PauseReason {
         failed: BTreeMap<NodeName, PodFailure>,
         /// The reason why the last good template was not restored, if it should have been.
         not_aborted: Option<NotAborted>,
+        /// Set if it failed because it took too long.
+        overdue: Option<Overdue>,
     },
     /// `maxUnavailable` is reached or exceeded, and the unavailable nodes do not recover.
     MaxUnavailableReached {
@@ -271,7 +284,7 @@ impl Outcome {
     /// Failed nodes of a paused or aborted outcome.
     pub fn failed(&self) -> Option<&BTreeMap<NodeName, PodFailure>> {
         match self {
-            Self::Paused { why: PauseReason::Failed { failed, not_aborted: _ } }
+            Self::Paused { why: PauseReason::Failed { failed, .. } }
             | Self::Aborted { failed, .. } => Some(failed),
             Self::Done
             | Self::Paused { .. }
@@ -353,11 +366,22 @@ impl fmt::Display for PodFailure {
     }
 }
 
+impl fmt::Display for Overdue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seconds, allowed } = self;
+        write!(f, "the rollout has taken {}, ", Age(*seconds))?;
+        write!(f, "at most {} allowed (`maxDuration`)", Age((*allowed).into()))
+    }
+}
+
 impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed { failed, not_aborted } => {
-                write!(f, "new pods failed on {}", count(failed.len(), "node"))?;
+            Self::Failed { failed, not_aborted, overdue } => {
+                match overdue {
+                    Some(overdue) => write!(f, "{overdue}")?,
+                    None => write!(f, "new pods failed on {}", count(failed.len(), "node"))?,
+                }
                 not_aborted.iter().try_for_each(|why| write!(f, "; not aborted: {why}"))
             }
             Self::MaxUnavailableReached { unavailable, allowed, seconds } => write!(
@@ -467,10 +491,13 @@ impl fmt::Display for Outcome {
                 let waits: Vec<String> = waits_for.iter().map(ToString::to_string).collect();
                 write!(f, "waiting: {}", waits.join("; "))
             }
-            Self::Aborted { failed, to, rolled_back } => {
-                match failed.len() {
-                    0 => write!(f, "aborted: new pods failed in an earlier run; {to} is live")?,
-                    nodes => {
+            Self::Aborted { failed, to, rolled_back, overdue } => {
+                match (failed.len(), overdue) {
+                    (_, Some(overdue)) => write!(f, "aborted: {overdue}; {to} is live")?,
+                    (0, None) => {
+                        write!(f, "aborted: new pods failed in an earlier run; {to} is live")?
+                    }
+                    (nodes, None) => {
                         let nodes = count(nodes, "node");
                         write!(f, "aborted: new pods failed on {nodes}; {to} is live")?;
                     }

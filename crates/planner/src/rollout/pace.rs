@@ -54,6 +54,9 @@ impl Step<'_, '_> {
                 Halt::End(_) | Halt::Wait => Paced::Wait,
             };
         }
+        if self.is_overdue(&policy, view.live) && evaluation.current.is_some() {
+            return Paced::Failed(BTreeMap::new());
+        }
         match next_deletes::next(view, self.state, replacer, &evaluation) {
             Next::Held(waits_for) => Paced::Held(waits_for),
             Next::Wait { until } => {

@@ -46,7 +46,11 @@ impl<'w> Step<'_, 'w> {
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
                 Halt::End(Outcome::Paused {
-                    why: PauseReason::Failed { failed, not_aborted: None },
+                    why: PauseReason::Failed {
+                        failed,
+                        not_aborted: None,
+                        overdue: self.state.overdue,
+                    },
                 })
             }
         })

@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::event::{Answer, Event, Failure, Written};
-use super::outcome::{Attempt, ControllerStep, PodFailure, Replaced};
+use super::outcome::{Attempt, ControllerStep, Overdue, PodFailure, Replaced};
 use super::progress::Progress;
 use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
 use super::task::{Goal, Task};
 use crate::steps::WaitsFor;
-use daemonset::model::{NodeName, RevisionName, RevisionRef, StepsNote, TextMap, Uid};
+use daemonset::model::{Approval, NodeName, RevisionName, RevisionRef, StepsNote, TextMap, Uid};
 
 /// Time for which a permanent failure is tolerated.
 pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(30);
@@ -27,6 +27,9 @@ const OVERTAKEN: SignedDuration = SignedDuration::from_millis(200);
 
 /// Time after a failed request after which another failure starts a new series.
 const FORGOTTEN: SignedDuration = SignedDuration::from_secs(120);
+
+/// Interval at which approvals are read while the run waits for one.
+const READ_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Attempts to record a failed template, or to remove its record.
 const REMEMBER_ATTEMPTS: u32 = 3;
@@ -58,6 +61,12 @@ pub struct State {
     /// What is noted about the steps.
     pub(super) note: Option<StepsNote>,
     pub(super) noting: Noting,
+    /// The approvals of steps, as they were last read.
+    pub(super) approvals: BTreeMap<String, Approval>,
+    /// Reading them again.
+    pub(super) reading_approvals: RequestState,
+    /// Set once the rollout has taken too long.
+    pub(super) overdue: Option<Overdue>,
     pub(super) pods: Pods,
     /// The current series of failed requests, since the last success.
     pub(super) failing: Option<Failing>,
@@ -319,6 +328,9 @@ impl State {
             remembering: Remembering::default(),
             note: task.note.clone(),
             noting: Noting::default(),
+            approvals: task.approvals.clone(),
+            reading_approvals: RequestState::Idle,
+            overdue: None,
             pods: Pods::default(),
             failing: None,
             fatal: None,
@@ -351,6 +363,7 @@ impl State {
             || self.recording == RequestState::Out
             || self.remembering.request == RequestState::Out
             || self.noting.request == RequestState::Out
+            || self.reading_approvals == RequestState::Out
             || self.deletes_out() > 0
     }
 
@@ -417,6 +430,10 @@ impl State {
                 self.remembering.done =
                     result.is_ok() || self.remembering.attempts >= REMEMBER_ATTEMPTS;
                 self.remembering.request = RequestState::RetryAt(now + RETRY);
+            }
+            Answer::Approvals(read) => {
+                self.approvals = read.unwrap_or_else(|| std::mem::take(&mut self.approvals));
+                self.reading_approvals = RequestState::RetryAt(now + READ_AGAIN);
             }
             Answer::Noted(Ok(())) => {
                 self.failing = None;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
-use super::outcome::{Attempt, Interference, Outcome};
+use super::outcome::{Attempt, Interference, Outcome, Overdue};
 use super::progress::Report;
 use super::request::Purpose;
 use super::state::{Course, RequestState};
@@ -62,7 +62,7 @@ impl<'w> Step<'_, 'w> {
             String::new()
         };
         let note = self.state.note.as_ref();
-        let given = Some(&self.task.approvals);
+        let given = Some(&self.state.approvals);
         let uid = Some(&live.uid);
         let approved = approved_steps(policy, uid, &template, note, given, self.now);
         evaluate(&StepsInput {
@@ -101,11 +101,24 @@ impl<'w> Step<'_, 'w> {
             && before.template != wanted.template
         {
             // Approvals of an interrupted rollout are not used by a later one.
-            let others = self.task.approvals.values().filter(|it| it.template != wanted.template);
+            let others = self.state.approvals.values().filter(|it| it.template != wanted.template);
             let latest = others.map(|approval: &Approval| approval.at).max();
             wanted.approvals_void_before = wanted.approvals_void_before.max(latest);
         }
         self.note(wanted)
+    }
+
+    /// Whether the rollout has taken longer than the policy allows, waiting included.
+    pub(super) fn is_overdue(&mut self, policy: &PolicySpec, live: &DaemonSet) -> bool {
+        let Some(allowed) = policy.max_duration else { return false };
+        let template = live.spec.template.raw();
+        let Some(started) = started_at(self.state.note.as_ref(), template) else { return false };
+        let seconds = self.now.duration_since(started).as_secs();
+        if seconds <= i64::from(allowed.0) {
+            return false;
+        }
+        self.state.overdue = Some(Overdue { seconds, allowed: allowed.0 });
+        true
     }
 
     /// Without steps, only ends what is noted about another template: if that one comes back, its
@@ -182,6 +195,9 @@ impl<'w> Step<'_, 'w> {
             return None;
         }
         let policy = self.policy();
+        if self.is_overdue(&policy, &after) {
+            return None;
+        }
         let last_good = self.last_good(live);
         let nodes: Vec<_> =
             view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect();
@@ -230,11 +246,26 @@ impl<'w> Step<'_, 'w> {
             return false;
         }
         self.wake_at(Some(end));
+        if waits_for.iter().any(|wait| wait.kind.needs_person()) {
+            self.read_approvals();
+        }
         if self.state.shown.waits_for != waits_for {
             self.state.shown.waits_for = waits_for.to_vec();
             self.report(Report::WaitingFor(waits_for.to_vec()));
         }
         true
+    }
+
+    /// Reads the approvals again, at an interval.
+    fn read_approvals(&mut self) {
+        match self.state.reading_approvals {
+            RequestState::Out => {}
+            RequestState::RetryAt(at) if self.now < at => self.wake_at(Some(at)),
+            RequestState::Idle | RequestState::RetryAt(_) => {
+                self.state.reading_approvals = RequestState::Out;
+                self.push(Effect::ReadApprovals);
+            }
+        }
     }
 
     /// Puts the last good template back, paused, unless the policy wants the target to stay, or it

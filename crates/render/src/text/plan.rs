@@ -6,7 +6,7 @@ use super::page::{ASIDE, Line, NAME, Page, TextOptions};
 use std::collections::BTreeSet;
 
 use crate::view::{Action, Change, DaemonSetView, PlanView, done, some_of};
-use planner::plan::Plan;
+use planner::plan::{DaemonSetPlan, Plan};
 use planner::words::count;
 
 /// The plan as text. The line that begins with `Plan:` keeps its form, for scripts.
@@ -73,7 +73,8 @@ fn legend(shown: &[&DaemonSetView<'_>]) -> Option<String> {
 
 /// `NAMESPACE/NAME` of each DaemonSet that changes, one per line.
 pub fn plan_name(plan: &Plan) -> String {
-    Page::of_names(PlanView::of(plan).changing().into_iter().map(|it| &it.key))
+    let changing = plan.daemon_sets.iter().filter(|it| it.has_changes());
+    Page::of_names(changing.map(DaemonSetPlan::key))
 }
 
 fn quiet_words(quiet: &[&DaemonSetView<'_>], options: TextOptions) -> String {

@@ -374,6 +374,8 @@ fn colour_adds_nothing_but_colour() {
 #[test]
 fn names_are_those_that_change() {
     assert_eq!(plan_name(&rollout()), "logging/fluent-bit\n");
+    let waits = node("edge-a-01", Action::Wait, vec![Reason::OnDelete]);
+    assert_eq!(plan_name(&plan(vec![quiet("gpu", "plugin").with(vec![waits])])), "");
 }
 
 #[test]

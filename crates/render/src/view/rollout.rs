@@ -152,7 +152,7 @@ impl<'a> RolloutView<'a> {
         durations.sort_unstable();
         let mut view = Self {
             key: key.to_string(),
-            outcome: outcome.to_string(),
+            outcome: ending.to_string(),
             is_done: *outcome == Outcome::Done,
             began,
             lasted: events.last().map_or(0, |(at, _)| since(began, *at)),
@@ -304,10 +304,10 @@ impl RolloutNode<'_> {
 /// The failed nodes of an outcome, if it has any.
 fn failures(outcome: &Outcome) -> Option<&BTreeMap<NodeName, PodFailure>> {
     match outcome {
-        Outcome::Aborted { failed: _, to: _, rolled_back: Some(RolledBack::Failed(failed)) }
-        | Outcome::Aborted { failed, to: _, rolled_back: None | Some(RolledBack::Stopped(_)) }
-        | Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: _ } } => Some(failed),
-        Outcome::Aborted { failed: _, to: _, rolled_back: Some(RolledBack::Fully) }
+        Outcome::Aborted { rolled_back: Some(RolledBack::Failed(failed)), .. }
+        | Outcome::Aborted { failed, rolled_back: None | Some(RolledBack::Stopped(_)), .. }
+        | Outcome::Paused { why: PauseReason::Failed { failed, .. } } => Some(failed),
+        Outcome::Aborted { rolled_back: Some(RolledBack::Fully), .. }
         | Outcome::Done
         | Outcome::Paused { .. }
         | Outcome::Waiting { .. }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use daemonset::model::{ManagedBy, RolloutPolicy, Unreadable};
+use crate::approval::{EarlierStep, Evidence, UpdatedNode, step_digest};
+use daemonset::model::{ManagedBy, RolloutPolicy, StepNote, StepsNote, Unreadable};
 
 /// The DaemonSet with a new template, and a policy whose last step has this `approve`.
 fn with_approve(cluster: &mut Cluster, approve: bool) -> DesiredDaemonSet {
@@ -92,5 +93,49 @@ fn a_run_that_is_the_controller_could_approve_its_own_steps() {
                     default/foo";
         let want = refused.then_some((GuardCode::ManagedBy, want));
         assert_eq!(guards, Vec::from_iter(want), "{approve} {managed_by}");
+    }
+}
+
+#[test]
+fn the_evidence_is_who_runs_the_target_and_since_when() {
+    let mut cluster = settled(5);
+    cluster.set_limits(&json!(3), &json!(0));
+    cluster.set_image("new");
+    cluster.sync();
+    // The new pods: one is not Ready, one has restarted, one is older.
+    cluster.sync();
+    let hash = cluster.hash();
+    let new: Vec<usize> =
+        (0..cluster.pods.len()).filter(|at| cluster.pods[*at].has_hash(&hash)).collect();
+    let [restarted, unready, older] = new[..] else { panic!("{new:?}") };
+    let ready = |since| PodReadiness::Ready { since: Some(at(since)) };
+    cluster.pods[restarted].readiness = ready(100);
+    cluster.pods[restarted].restarts = 2;
+    cluster.pods[older].readiness = ready(50);
+    let nodes = [restarted, unready, older].map(|at| cluster.pods[at].node().unwrap().clone());
+    let (live, desired) = (snapshot(&cluster), with_approve(&mut cluster, true));
+    let earlier = &desired.policy.as_ref().unwrap().spec.steps[..1];
+    let plan = planned(&live, std::slice::from_ref(&desired)).daemon_sets.remove(0);
+    let noted = |template: &str| {
+        let digest = step_digest(&earlier[0]);
+        let step = StepNote { digest, complete_at: Some(at(7)), done_at: Some(at(9)) };
+        let steps = [("first".to_owned(), step)].into();
+        StepsNote { template: template.to_owned(), steps, ..StepsNote::default() }
+    };
+    let [restarted, unready, older] = nodes;
+    let node = |node, ready_since, restarts| UpdatedNode { node, ready_since, restarts };
+    let nodes = vec![
+        node(restarted, Some(at(100)), 2),
+        node(unready, None, 0),
+        node(older, Some(at(50)), 0),
+    ];
+    let step =
+        |complete_at, done_at| EarlierStep { name: "first".to_owned(), complete_at, done_at };
+    for (template, want) in [
+        (plan.target_template.as_str(), step(Some(at(7)), Some(at(9)))),
+        ("sha256:other", step(None, None)),
+    ] {
+        let evidence = Evidence::of(&live, &plan, earlier, Some(&noted(template)));
+        assert_eq!(evidence, Evidence { steps: vec![want], nodes: nodes.clone() }, "{template}");
     }
 }

@@ -39,16 +39,19 @@ fn status_shows_failures_of_pods_without_an_action() {
     cluster.edit(|spec| spec["minReadySeconds"] = json!(30));
     settle(&mut cluster);
     cluster.now = at(100_000);
+    cluster.nodes[0].taints = [taint("gpu=a100:NoSchedule")].into();
     cluster.nodes[1].taints = [taint("gpu=a100:NoSchedule")].into();
     cluster.nodes[2].readiness = NodeReadiness::Unknown { since: Some(at(99_400)) };
-    for at in [2, 3, 4] {
+    for at in [0, 2, 3, 4] {
         cluster.pods[at].readiness = PodReadiness::NotReady { since: None };
     }
-    cluster.pods[3].container_failure = Some(Box::new(ContainerFailure {
-        container: "c".into(),
-        reason: "CrashLoopBackOff".into(),
-        message: "back-off 5m0s".into(),
-    }));
+    for at in [0, 3] {
+        cluster.pods[at].container_failure = Some(Box::new(ContainerFailure {
+            container: "c".into(),
+            reason: "CrashLoopBackOff".into(),
+            message: "back-off 5m0s".into(),
+        }));
+    }
     cluster.pods[5].containers_changed = Some(at(99_990));
     let status = status(&snapshot(&cluster), |_| true);
     let shown = |node: &NodeObstacles| {
@@ -59,6 +62,8 @@ fn status_shows_failures_of_pods_without_an_action() {
     assert_eq!(
         shown,
         [
+            "node-0: its pod keeps running; a new pod may not start here: taint \
+             gpu=a100:NoSchedule is not tolerated; pod is not Ready: CrashLoopBackOff in container c",
             "node-1: its pod keeps running; a new pod may not start here: taint \
              gpu=a100:NoSchedule is not tolerated",
             "node-2: node NotReady for 10m; pod is not Ready",

@@ -3,10 +3,13 @@
 use crate::plan::Warning;
 use daemonset::model::{Snapshot, Unreadable};
 
+/// Code of the warning about an object that cannot be read completely.
+pub const UNREADABLE: &str = "unreadable";
+
 /// A warning for each unreadable object: its name, the reason, and how it is treated.
 pub(in crate::plan) fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = Warning> {
     snapshot.unreadable.iter().map(|object| Warning {
-        code: "unreadable".to_owned(),
+        code: UNREADABLE.to_owned(),
         message: words(object),
         daemon_set: None,
         nodes: Vec::new(),

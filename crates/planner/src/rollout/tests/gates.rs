@@ -220,7 +220,8 @@ fn one_node_is_enough() {
     let run = Run::apply(sim, "v2")
         .with(|task| task.pace.on_failure = daemonset::model::OnFailure::Pause)
         .finish();
-    let Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: None } } = run.outcome()
+    let Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: None, .. } } =
+        run.outcome()
     else {
         panic!("{}", run.outcome())
     };

@@ -422,7 +422,7 @@ fn a_run_that_rolls_nothing_writes_nothing_when_a_pod_fails() {
         let image = sim.image();
         sim.fate(&image, Fate::NeverReady);
         let run = Run::apply(sim, &image).finish();
-        let Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: None } } =
+        let Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: None, .. } } =
             run.outcome()
         else {
             panic!("managed: {managed}: {}", run.outcome());

@@ -24,6 +24,7 @@ enum Request {
     Remember(String),
     Forget(String),
     Note(Box<StepsNote>),
+    ReadApprovals,
 }
 
 /// The fate of a request.
@@ -192,6 +193,7 @@ impl Run {
                 Effect::Remember { digest } => self.requests.push_back(Request::Remember(digest)),
                 Effect::Forget { digest } => self.requests.push_back(Request::Forget(digest)),
                 Effect::Note(note) => self.requests.push_back(Request::Note(note)),
+                Effect::ReadApprovals => self.requests.push_back(Request::ReadApprovals),
                 Effect::Report(report) => self.reports.push(report),
                 Effect::WakeAt(at) => self.wake = Some(at),
                 Effect::Finish(ending) => {
@@ -269,6 +271,9 @@ impl Run {
                     self.sim.note = Some(*note);
                 }
                 Answer::Noted(said(Ok(())))
+            }
+            Request::ReadApprovals => {
+                Answer::Approvals((!failed).then(|| self.sim.approvals.clone()))
             }
         };
         if post == Post::AnswerDelayed {

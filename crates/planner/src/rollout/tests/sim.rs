@@ -11,7 +11,7 @@ use crate::rollout::{
 };
 use daemonset::controller::test_cluster::{Cluster, node};
 use daemonset::model::{
-    ContainerFailure, DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
+    Approval, ContainerFailure, DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
     REVISION_HASH_LABEL, Revision, StepsNote, Uid,
 };
 
@@ -81,6 +81,8 @@ pub(super) struct Sim {
     pub remembered: BTreeSet<String>,
     /// What is noted about steps.
     pub note: Option<StepsNote>,
+    /// The approvals of steps.
+    pub approvals: BTreeMap<String, Approval>,
     /// Writes that were executed.
     pub writes: Vec<Write>,
 }
@@ -110,6 +112,7 @@ impl Sim {
             version: 7,
             remembered: BTreeSet::new(),
             note: None,
+            approvals: BTreeMap::new(),
             writes: Vec::new(),
         };
         sim.edit(|spec| spec["updateStrategy"] = strategy.clone());

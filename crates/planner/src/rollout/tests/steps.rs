@@ -215,6 +215,46 @@ fn the_target_stays_live_if_the_policy_wants_it() {
 }
 
 #[test]
+fn a_run_that_waits_sees_a_late_approval() {
+    let policy = policy(json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]}));
+    let run = Run::apply(Sim::of(3, &json!(1)), "v2");
+    let until = run.sim.now() + jiff::SignedDuration::from_mins(10);
+    let mut run = run.with(|task| {
+        task.pace = policy.clone();
+        task.wait_until = Some(until);
+    });
+    run.look();
+    (0..60).for_each(|_| run.settle());
+    assert_eq!((run.ended.as_ref(), run.sim.writes.len()), (None, 0));
+    let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+    let approval = Approval {
+        uid: run.sim.cluster.daemon_set.uid.clone(),
+        template: crate::plan::template_digest(target.template.raw()),
+        step: crate::approval::step_digest(&policy.steps[0]),
+        by: "alice".to_owned(),
+        at: run.sim.now(),
+    };
+    run.sim.approvals.insert("canary".to_owned(), approval);
+    run.until(|_| false);
+    assert_eq!(*run.outcome(), Outcome::Done);
+}
+
+#[test]
+fn a_rollout_that_takes_too_long_fails() {
+    let canary = policy(json!({
+        "steps": [{"name": "canary", "nodes": 1, "soak": "1h"}], "maxDuration": "30m",
+    }));
+    let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
+    sim.pass(1_900);
+    let late = run(sim, "v2", &canary);
+    let Outcome::Aborted { overdue: Some(overdue), failed, .. } = late.outcome() else {
+        panic!("{}", late.outcome())
+    };
+    assert_eq!((overdue.allowed, failed.len()), (1_800, 0));
+    assert_eq!((late.deletes.len(), late.sim.live_image()), (0, "v1".to_owned()));
+}
+
+#[test]
 fn without_a_policy_nothing_is_noted() {
     let run = run(Sim::of(3, &json!(1)), "v2", &plain_pace());
     assert_eq!((run.outcome(), run.sim.note.as_ref()), (&Outcome::Done, None));

@@ -1,0 +1,362 @@
+//! Tests of policies, from files to DaemonSets with their policy, or errors.
+
+use std::fmt::Write as _;
+
+use crate::{FieldValidation, Options};
+use daemonset::model::{Deadline, IntOrPercent, ManifestFile, OnFailure, StepNodes};
+
+const AGENT: &str = "\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: logging, labels: {tier: node}}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: agent, image: agent}]}
+";
+
+fn read(policies: &[&str]) -> Result<crate::Desired, crate::Errors> {
+    let head = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\n";
+    let policies: Vec<String> =
+        policies.iter().map(|text| format!("---\n{head}{text}\n")).collect();
+    let text = format!("{AGENT}{}", policies.concat());
+    let file = ManifestFile { path: "f.yaml".into(), bytes: text.into_bytes() };
+    crate::read(&[file], &options())
+}
+
+fn options() -> Options {
+    Options {
+        default_namespace: "default".into(),
+        // Policies are strict even so.
+        validate: FieldValidation::Ignore,
+        policies: None,
+        every_file: false,
+        not_objects: crate::options::NotObjects::Reject,
+    }
+}
+
+#[test]
+fn a_policy_is_assigned_to_the_daemon_sets_it_selects() {
+    for (selects, selected) in [
+        ("{names: [logging/agent]}", true),
+        ("{names: [other/agent]}", false),
+        ("{labels: {tier: node}}", true),
+        ("{labels: {tier: node, app: agent}}", false),
+        ("{names: [other/agent], labels: {tier: node}}", true),
+    ] {
+        let policy = format!("metadata: {{name: p}}\nspec: {{selects: {selects}}}");
+        let desired = read(&[&policy]).unwrap();
+        assert_eq!(desired.daemon_sets[0].policy.is_some(), selected, "{selects}");
+    }
+}
+
+#[test]
+fn every_field_is_read_and_has_a_default() {
+    let bare = "metadata: {name: p}\nspec:\n  selects: {names: [logging/agent]}\n";
+    let policy = read(&[bare]).unwrap().daemon_sets[0].policy.clone().unwrap();
+    assert_eq!(policy.spec.progress_deadline, Deadline(600));
+    assert_eq!(policy.spec.skip_unready_nodes.max, IntOrPercent::Percent(5));
+    assert_eq!((policy.spec.max_unavailable, policy.spec.max_restarts), (None, 3));
+    let full = format!(
+        "{bare}  managedBy: daemonset-controller\n  onFailure: rollback\n  maxUnavailable: 10%\n  \
+         after: [net/cni]\n  progressDeadline: 1h30m\n  skipUnreadyNodes: {{max: 7}}\n  maxRestarts: 0\n"
+    );
+    let policy = read(&[&full]).unwrap().daemon_sets[0].policy.clone().unwrap();
+    let spec = &policy.spec;
+    assert_eq!(spec.on_failure, OnFailure::Rollback);
+    assert_eq!(spec.after, ["net/cni".parse().unwrap()]);
+    assert_eq!(spec.max_unavailable, Some(IntOrPercent::Percent(10)));
+    assert_eq!((spec.progress_deadline, spec.max_restarts), (Deadline(5400), 0));
+    assert_eq!(spec.skip_unready_nodes.max, IntOrPercent::Int(7));
+}
+
+#[test]
+fn errors_of_a_policy_have_their_place() {
+    let good = "metadata: {name: p}\nspec:\n  selects: {names: [logging/agent]}\n";
+    for (policy, want) in [
+        (
+            format!("{good}  maxUnavailble: 1"),
+            "f.yaml:15:18: RolloutPolicy: spec.maxUnavailble: \
+            unknown field `maxUnavailble`, expected one of",
+        ),
+        (
+            format!("{good}  maxUnavailable: ten"),
+            "f.yaml:15:19: RolloutPolicy: spec.maxUnavailable: \
+            `ten` is neither a number of nodes nor a percentage such as 10%",
+        ),
+        (
+            format!("{good}  progressDeadline: soon"),
+            "f.yaml:15:21: RolloutPolicy: \
+            spec.progressDeadline: `soon` is not a duration such as 90s, 10m or 1h30m",
+        ),
+        (
+            format!("{good}  managedBy: kubelet"),
+            "f.yaml:15:14: RolloutPolicy: spec.managedBy: \
+            unknown variant `kubelet`, expected `daemonset-controller` or `ds-apply`",
+        ),
+        (
+            "spec: {selects: {names: [a/b]}}".into(),
+            "f.yaml:10:1: RolloutPolicy: missing field `metadata`",
+        ),
+        (
+            "metadata: {name: p}\nspec: {selects: {}}".into(),
+            "f.yaml:13:8: RolloutPolicy: \
+            spec.selects: set `names` or `labels`",
+        ),
+        (
+            "metadata: {name: p}\nspec: {selects: {names: [agent]}}".into(),
+            "f.yaml:13:18: \
+            RolloutPolicy: spec.selects.names: ",
+        ),
+    ] {
+        let error = read(&[&policy]).unwrap_err().to_string();
+        assert!(error.starts_with(want), "{policy}: {error}");
+    }
+}
+
+/// The lines of a policy after `spec:`, which begin on line 15, and the errors of the file.
+const REFUSED: &[(&str, &[&str])] = &[
+    ("preconditions: []", &["15:3: spec.preconditions: `preconditions` is not supported yet"]),
+    ("gates: [{name: a}]", &["15:3: spec.gates: `gates` is not supported yet"]),
+    ("prePull: {parallel: 1}", &["15:3: spec.prePull: `prePull` is not supported yet"]),
+    ("sharedBudget: 5%", &["15:17: spec.sharedBudget: `sharedBudget` is not supported yet"]),
+    (
+        "order: 3\nonFailure: park",
+        &[
+            "15:10: spec.order: `order` is replaced by `after`: list the DaemonSets that must be \
+             done first, such as `after: [kube-system/cni]`",
+            "16:14: spec.onFailure: `park` is now `abort`",
+        ],
+    ),
+    ("onFailure: hold", &["15:14: spec.onFailure: `hold` is now `pause`"]),
+    (
+        "onFailure: stop",
+        &["15:14: spec.onFailure: unknown variant `stop`, expected one of `abort`, `pause`, \
+           `rollback`"],
+    ),
+    ("after: [a/b, a/c, a/b]", &["15:21: spec.after[2]: `a/b` is listed twice"]),
+    ("after: [agent]", &["15:3: spec.after: `agent` is not of the form NAMESPACE/NAME"]),
+    ("steps: [{nodes: 1}]", &["15:11: spec.steps[0]: missing field `name`"]),
+    ("steps: [{name: a}]", &["15:11: spec.steps[0]: missing field `nodes`"]),
+    (
+        "steps:\n- {name: a, nodes: 1}\n- {name: a, nodes: 2}",
+        &["17:12: spec.steps[1].name: another step before it is named `a`, too"],
+    ),
+    (
+        "steps: [{name: rest, nodes: 1}]",
+        &["15:18: spec.steps[0].name: `rest` is the implied last step: all other nodes"],
+    ),
+    (
+        "steps: [{name: Canary, nodes: 1}]",
+        &["15:18: spec.steps[0].name: `Canary` is not a name for a step: use lowercase letters, \
+           digits and `-` between them, at most 40 characters"],
+    ),
+    ("steps: [{name: a-23456789-123456789-123456789-123456789, nodes: 1}]", &[]),
+    (
+        "steps: [{name: a-23456789-123456789-123456789-1234567890, nodes: 1}]",
+        &["15:18: spec.steps[0].name: `a-23456789-123456789-123456789-1234567890` is not a name"],
+    ),
+    (
+        "steps: [{name: a, nodes: 0}, {name: b, nodes: 0%}]",
+        &[
+            "15:28: spec.steps[0].nodes: `0` selects no node; use 1 or more",
+            "15:49: spec.steps[1].nodes: `0%` selects no node; use 1 or more",
+        ],
+    ),
+    (
+        "steps: [{name: a, nodes: 100%}, {name: b, nodes: 101%}]",
+        &["15:52: spec.steps[1].nodes: `101%` is more than all nodes"],
+    ),
+    (
+        "steps:\n- {name: a, nodes: 3}\n- {name: b, nodes: 5%}\n- {name: c, nodes: 3}\n\
+         - {name: d, nodes: 4%}",
+        &[
+            "18:22: spec.steps[2].nodes: `3` is not more than the 3 of step `a`; each step \
+             includes the nodes of those before it",
+            "19:22: spec.steps[3].nodes: `4%` is not more than the 5% of step `b`; each step \
+             includes the nodes of those before it",
+        ],
+    ),
+    ("steps: [{name: a, nodes: 50%}, {name: b, nodes: 3}, {name: c, nodes: 51%}]", &[]),
+    ("steps: [{name: a, nodes: -1}]", &["15:28: spec.steps[0].nodes: "]),
+    ("steps: [{name: a, nodes: [b]}]", &["15:21: spec.steps[0].nodes: expected a number"]),
+    ("steps: [{name: a, nodes: {}}]", &["15:21: spec.steps[0].nodes: set `names`, `matchLabels`"]),
+    (
+        "steps: [{name: a, nodes: {name: b}}]",
+        &["15:21: spec.steps[0].nodes: unknown field `name`, expected one of"],
+    ),
+    (
+        "steps: [{name: a, nodes: {names: [b]}, spread: zone}]",
+        &["15:50: spec.steps[0].spread: only a number or percentage of nodes is spread over the \
+           values of a label; leave it out"],
+    ),
+    (
+        "steps: [{name: a, nodes: 1, spread: a b}]",
+        &["15:39: spec.steps[0].spread: `a b`: name part must consist of"],
+    ),
+    (
+        "steps: [{name: a, nodes: {names: [b, c, b]}}]",
+        &["15:43: spec.steps[0].nodes.names[2]: `b` is listed twice"],
+    ),
+    (
+        "steps: [{name: a, nodes: {names: [B]}}]",
+        &["15:37: spec.steps[0].nodes.names[0]: `B`: a lowercase RFC 1123 subdomain must"],
+    ),
+    (
+        "steps: [{name: a, nodes: {matchLabels: {a b: c d}}}]",
+        &[
+            "15:21: spec.steps[0].nodes: `a b`: name part must consist of",
+            "15:21: spec.steps[0].nodes: `c d`: a valid label must be an empty string or",
+        ],
+    ),
+    (
+        "steps: [{name: a, nodes: 1, maxUnavailable: 0%}]",
+        &["15:47: spec.steps[0].maxUnavailable: no node could ever begin; use 1 or more"],
+    ),
+    ("steps: [{name: a, nodes: 1, soak: soon}]", &["15:37: spec.steps[0].soak: `soon` is not a"]),
+    ("steps: [{name: a, nodes: 1, soak: -1h}]", &["15:37: spec.steps[0].soak: `-1h` is not a"]),
+    ("steps: [{name: a, nodes: 1, sok: 1h}]", &["15:36: spec.steps[0].sok: unknown field `sok`"]),
+    ("domains: {atOnce: 1}", &["15:3: spec.domains: missing field `key`"]),
+    (
+        "domains: {key: zone, atOnce: 0, maxUnavailable: 0, first: [a, b, a]}",
+        &[
+            "15:32: spec.domains.atOnce: no domain could ever begin; use 1 or more",
+            "15:51: spec.domains.maxUnavailable: no node could ever begin; use 1 or more",
+            "15:68: spec.domains.first[2]: `a` is listed twice",
+        ],
+    ),
+    ("domains: {key: /zone}", &["15:18: spec.domains.key: `/zone`: prefix part must be"]),
+    ("whileWaiting: never", &["15:17: spec.whileWaiting: unknown variant `never`, expected"]),
+    ("maxDuration: 0s", &["15:16: spec.maxDuration: `0s` is not a duration"]),
+    ("maxRestarts: 1\nmaxRestarts: 9", &["16:3: key `maxRestarts` is already on line 15"]),
+    ("domains:\n  key: zone\n  key: node", &["17:5: key `key` is already on line 16"]),
+];
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_its_place() {
+    let mut wrong = String::new();
+    for (lines, want) in REFUSED {
+        let lines = lines.replace('\n', "\n  ");
+        let text =
+            format!("metadata: {{name: p}}\nspec:\n  selects: {{labels: {{a: b}}}}\n  {lines}");
+        let errors = read(&[&text]).err().map(|errors| errors.to_string()).unwrap_or_default();
+        let found: Vec<&str> = errors.lines().collect();
+        let is_wanted = |(found, want): (&&str, &&str)| {
+            let (place, message) = want.split_once(": ").unwrap();
+            found.starts_with(&format!("f.yaml:{place}: RolloutPolicy: {message}"))
+        };
+        if found.len() != want.len() || !found.iter().zip(*want).all(is_wanted) {
+            writeln!(wrong, "{lines}\n{errors}\ninstead of\n{}\n", want.join("\n")).unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn steps_and_names_are_limited() {
+    let of = |steps: &str| {
+        let head = "metadata: {name: p}\nspec:\n  selects: {labels: {a: b}}\n  steps:\n";
+        read(&[&format!("{head}{steps}")]).err().map(|errors| errors.to_string())
+    };
+    let steps = |count: usize| -> String {
+        let steps = (1..=count).map(|at| format!("  - {{name: s-{at}, nodes: {at}}}\n"));
+        steps.collect::<Vec<_>>().concat()
+    };
+    let names = |count: usize| {
+        let names: Vec<String> = (0..count).map(|at| format!("n-{at}")).collect();
+        format!("  - {{name: s, nodes: {{names: [{}]}}}}\n", names.join(", "))
+    };
+    let place = "f.yaml:15:3: RolloutPolicy: spec.steps: 51 steps; at most 50 are allowed";
+    let of_names = "f.yaml:16:23: RolloutPolicy: spec.steps[0].nodes.names: 5001 names; at most \
+                    5000 are allowed: use a label instead";
+    for (text, want) in [
+        (steps(50), None),
+        (steps(51), Some(place)),
+        (names(5_000), None),
+        (names(5_001), Some(of_names)),
+    ] {
+        assert_eq!(of(&text).as_deref(), want);
+    }
+}
+
+/// The same policy as JSON: its places are those of the JSON text.
+#[test]
+fn policies_in_json_are_read_and_refused_alike() {
+    let of = |policy: &str| {
+        let agent: serde_json::Value = serde_yaml::from_str(AGENT).unwrap();
+        let file =
+            |path: &str, bytes: String| ManifestFile { path: path.into(), bytes: bytes.into() };
+        let files = [file("a.json", agent.to_string()), file("p.json", policy.to_owned())];
+        crate::read(&files, &options())
+    };
+    let head = r#"{"apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy",
+ "metadata": {"name": "p"}, "spec": {"selects": {"names": ["logging/agent"]},
+  "#;
+    let good = r#""steps": [{"name": "a", "nodes": "5%"}], "after": ["net/cni"]}}"#;
+    let desired = of(&format!("{head}{good}")).unwrap();
+    let policy = desired.daemon_sets[0].policy.as_ref().unwrap();
+    assert_eq!(policy.spec.steps[0].nodes, StepNodes::Count(IntOrPercent::Percent(5)));
+    for (rest, want) in [
+        (r#""gates": []}}"#, "p.json:3:3: RolloutPolicy: spec.gates: `gates` is not supported"),
+        (
+            r#""steps": [{"name": "a", "nodes": 0}]}}"#,
+            "p.json:3:36: RolloutPolicy: spec.steps[0].nodes: `0` selects no node",
+        ),
+        (
+            r#""maxRestarts": 1, "maxRestarts": 9}}"#,
+            "p.json:3:21: RolloutPolicy: key `maxRestarts` is already on line 3",
+        ),
+    ] {
+        let error = of(&format!("{head}{rest}")).unwrap_err().to_string();
+        assert!(error.starts_with(want), "{error}\ninstead of\n{want}");
+    }
+}
+
+#[test]
+fn two_policies_for_one_daemon_set_are_an_error_that_names_both() {
+    let by = |selects: &str| format!("metadata: {{name: p}}\nspec: {{selects: {{{selects}}}}}");
+    let both = [by("names: [logging/agent]"), by("labels: {tier: node}")];
+    let error = read(&[&both[0], &both[1]]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "f.yaml:15:1: a second RolloutPolicy for DaemonSet logging/agent; the first is at f.yaml:10:1"
+    );
+}
+
+#[test]
+fn daemon_sets_that_come_after_themselves_are_an_error_with_the_circle() {
+    let of = |name: &str, after: &str| {
+        format!("metadata: {{name: p}}\nspec:\n  selects: {{names: [{name}]}}\n  after: [{after}]")
+    };
+    let agent = "logging/agent";
+    for (policies, want) in [
+        (vec![of(agent, "net/cni")], None),
+        (vec![of(agent, "net/cni"), of("net/cni", "net/other")], None),
+        (
+            vec![of(agent, "net/cni, logging/agent")],
+            Some(
+                "f.yaml:15:20: RolloutPolicy: spec.after: a DaemonSet comes after itself: \
+                 logging/agent -> logging/agent",
+            ),
+        ),
+        (
+            vec![of(agent, "net/cni"), of("net/cni", "net/x"), of("net/x", agent)],
+            Some(
+                "f.yaml:15:11: RolloutPolicy: spec.after: a DaemonSet comes after itself: \
+                 logging/agent -> net/cni -> net/x -> logging/agent \
+                 (also at f.yaml:22:11, f.yaml:29:11)",
+            ),
+        ),
+        // A circle that no DaemonSet of the source is part of, nor comes after.
+        (vec![of("net/x", "net/x")], None),
+    ] {
+        let policies: Vec<&str> = policies.iter().map(String::as_str).collect();
+        let error = read(&policies).err().map(|errors| errors.to_string());
+        assert_eq!(error.as_deref(), want, "{policies:#?}");
+    }
+    let by_label = "metadata: {name: p}\nspec:\n  selects: {labels: {tier: node}}\n  \
+                    after: [logging/agent]";
+    let error = read(&[by_label]).unwrap_err().to_string();
+    assert!(error.contains("logging/agent -> logging/agent"), "{error}");
+}
