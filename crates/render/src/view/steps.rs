@@ -65,7 +65,13 @@ impl<'a> StepView<'a> {
             Self {
                 title: format!("step {number} {}", neutral::line(&step.name)),
                 nodes,
-                takes: takes(step.state, part, step.soak_seconds, &waves),
+                takes: takes(
+                    step.state,
+                    part,
+                    step.soak_seconds,
+                    &waves,
+                    number == plan.steps.len(),
+                ),
                 state: state_words(step, (nodes, updated), until, times),
                 ..Self::of_waves(plan, &waves, zones)
             }
@@ -84,7 +90,7 @@ impl<'a> StepView<'a> {
             begins: times.now,
             ends: times.now,
         });
-        let takes = takes(StepState::InProgress, whole.as_ref(), 0, &waves);
+        let takes = takes(StepState::InProgress, whole.as_ref(), 0, &waves, true);
         vec![Self { takes, ..Self::of_waves(plan, &waves, zones) }]
     }
 
@@ -174,7 +180,13 @@ fn limits(waves: &[&Wave], nodes: usize) -> String {
 }
 
 /// `about 1h 10m, soak 3 x 15m`.
-fn takes(state: StepState, part: Option<&StepForecast>, soak: u32, waves: &[&Wave]) -> String {
+fn takes(
+    state: StepState,
+    part: Option<&StepForecast>,
+    soak: u32,
+    waves: &[&Wave],
+    is_last: bool,
+) -> String {
     match state {
         StepState::Done | StepState::Soaking => return String::new(),
         StepState::InProgress | StepState::Pending => {}
@@ -182,8 +194,11 @@ fn takes(state: StepState, part: Option<&StepForecast>, soak: u32, waves: &[&Wav
     let about = part.filter(|part| part.seconds > 0);
     let about = about.map(|part| format!("about {}", roughly(part.seconds)));
     let of_step = (soak > 0).then(|| Soak(soak).to_string());
-    let soaking: Vec<&&Wave> = waves.iter().filter(|wave| wave.soak_seconds > 0).collect();
-    let of_domains = soaking.first().map(|wave| match soaking.len() {
+    // After its last domain, the soak of the step counts, and only the last step has none.
+    let counted = if is_last { waves.len() } else { waves.len().saturating_sub(1) };
+    let soaking = waves.iter().take(counted).filter(|wave| wave.soak_seconds > 0);
+    let times = soaking.clone().count();
+    let of_domains = soaking.last().map(|wave| match times {
         1 => Soak(wave.soak_seconds).to_string(),
         times => format!("{times} x {}", Soak(wave.soak_seconds)),
     });
