@@ -34,6 +34,7 @@ mod schemas;
 mod secrets;
 mod snapshot;
 mod status;
+mod steps;
 mod streams;
 mod tried;
 mod usage;

@@ -56,10 +56,11 @@ pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub(crate) use digest::json_digest;
 pub use digest::template_digest;
 pub use document::{
-    Access, Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters,
-    DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode,
-    NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan, RevisionTotals,
-    SourceInfo, StepPlan, StepState, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
+    Access, Action, ActionTotals, ApiVersion, Approved, BaseChange, Change, ClusterSummary,
+    Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard,
+    GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan,
+    RevisionTotals, SourceInfo, StepForecast, StepPlan, StepState, Strategy, TargetRevision,
+    Totals, Warning, Wave, Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
@@ -142,7 +143,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     }
     warnings.extend(of_nodes);
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), &desired, snapshot));
-    let forecast = forecast::forecast(&daemon_sets, &desired, &starts);
+    let forecast = forecast::forecast(&daemon_sets, &desired, &starts, snapshot.observed_at);
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: PlanKind::Plan,

@@ -61,6 +61,7 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
             seconds: 2_460,
             starts_seen: 1_236,
             default_start_seconds: None,
+            earliest_end: None,
             daemon_sets: vec![],
         }),
         guards: vec![],

@@ -47,6 +47,7 @@ static PLANS: LazyLock<[HostilePlan<Plan>; 2]> = LazyLock::new(|| {
         daemon_set: "logging/agent".into(),
         seconds,
         waves: vec![seconds],
+        ..DaemonSetForecast::default()
     };
     if let Some(forecast) = &mut other.forecast {
         forecast.daemon_sets = vec![course(1), course(2)];

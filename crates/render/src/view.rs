@@ -17,6 +17,7 @@ mod plan;
 mod ranges;
 mod risk;
 mod rollout;
+mod steps;
 
 pub(crate) use daemon_set::{DaemonSetView, WaveView, asked_words, change_words};
 pub(crate) use drift::{
@@ -35,3 +36,4 @@ pub(crate) use plan::{PlanView, roughly};
 pub(crate) use planner::plan::{Action, ActionTotals, BaseChange, Change, DriftClass, FieldChange};
 pub(crate) use ranges::{NodeRange, fold, natural_order};
 pub(crate) use rollout::{BudgetUse, RolloutNode, RolloutState, RolloutView, Series};
+pub(crate) use steps::StepView;

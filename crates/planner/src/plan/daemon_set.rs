@@ -8,8 +8,8 @@ use super::applied::Applied;
 use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
-    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, FieldChange, Guard, NewPods,
-    NodePlan, StepPlan, Strategy, Warning, Wave,
+    Action, ActionTotals, Approved, BaseChange, Change, Counters, DaemonSetPlan, FieldChange,
+    Guard, NewPods, NodePlan, StepPlan, Strategy, Warning, Wave,
 };
 use super::guards::{Judged, guards};
 use super::input::Detail;
@@ -270,8 +270,12 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         node_seconds,
         now: snapshot.observed_at,
     };
-    let Schedule { waves, steps, empty_steps, waits_for, holders } =
+    let Schedule { waves, mut steps, empty_steps, waits_for, holders } =
         waves::schedule(&mut nodes, &budget_views, &rules);
+    for step in steps.iter_mut().filter(|step| approved.contains(&step.name)) {
+        let approval = given.and_then(|given| given.get(&step.name));
+        step.approved = approval.map(|it| Approved { by: it.by.clone(), at: it.at });
+    }
     Rollout { nodes, waves, steps, waits_for, empty_steps, holders, idle }
 }
 

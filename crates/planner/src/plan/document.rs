@@ -1,6 +1,7 @@
 //! The plan as a document: the output of `-o json`, the content of a saved plan, and the input of
 //! every renderer. Its JSON schema is generated from these types.
 
+mod daemon_set_forecast;
 mod new_pods;
 mod nodes;
 mod notices;
@@ -16,13 +17,14 @@ use serde_json::Value;
 
 use super::pause::PausedRollout;
 use crate::steps::WaitsFor;
+pub use daemon_set_forecast::{DaemonSetForecast, StepForecast};
 use daemonset::model::{
     Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, NodeName, RevisionName,
     RevisionNumber, RevisionRef, Uid,
 };
 pub use new_pods::{Access, NewPods};
 pub(super) use nodes::rounds;
-pub use nodes::{Action, Fate, NodePlan, PodPlan, StepPlan, StepState, Wave};
+pub use nodes::{Action, Approved, Fate, NodePlan, PodPlan, StepPlan, StepState, Wave};
 pub use notices::{Guard, GuardCode, Warning};
 pub use origin::{ClusterSummary, SourceInfo, Zones};
 pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
@@ -87,23 +89,13 @@ pub struct Forecast {
     /// Assumed start time in seconds for images with too few started pods; none when not needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_start_seconds: Option<u64>,
+    /// The earliest end of all parts, waits included; none if no policy makes a rollout wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_end: Option<Timestamp>,
     /// Its parts, in the order in which the DaemonSets are applied; those that create no pod are
     /// left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub daemon_sets: Vec<DaemonSetForecast>,
-}
-
-/// The part of a forecast that is one DaemonSet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DaemonSetForecast {
-    /// `NAMESPACE/NAME`.
-    pub daemon_set: String,
-    /// Seconds from its first change to its last available pod.
-    pub seconds: u64,
-    /// Seconds of each of its waves, one after another.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waves: Vec<u64>,
 }
 
 /// The plan of one DaemonSet and its pods.

@@ -2,16 +2,24 @@
 //! each round as long as a pod takes to stop, start and become available. The first pod has to be
 //! Ready for longer than the others.
 //!
-//! Start times are taken from pods in the cluster. Not here: failures, and the results of a
-//! rehearsal.
+//! Start times are taken from pods in the cluster. If the policy makes a rollout wait, its course
+//! over time is in `timeline`. Not here: failures, and the results of a rehearsal.
 
+mod timeline;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::document::{
     Action, DaemonSetForecast, DaemonSetPlan, Forecast, Strategy, rounds as nodes_in_rounds,
 };
 use daemonset::controller::start_times::{DEFAULT_START, StartTimes, images};
-use daemonset::model::{DesiredDaemonSet, ManagedBy, MinReady, Ramp};
+use daemonset::model::{
+    Calendar, DaemonSetKey, DesiredDaemonSet, ManagedBy, MinReady, PolicySpec, Ramp,
+};
+use timeline::{Pace, Timeline, timeline};
 
 /// Assumed duration of stopping an old pod that exits on SIGTERM.
 const STOP: Duration = Duration::from_secs(1);
@@ -19,41 +27,141 @@ const STOP: Duration = Duration::from_secs(1);
 /// Number of pods that the controller manager creates per second (upstream: `--kube-api-qps`).
 const CREATES_A_SECOND: u32 = 20;
 
-/// The forecast for the whole plan; `None` when no pod is created.
+/// The forecast for the whole plan, whose snapshot is of `now`; `None` when no pod is created and
+/// nothing soaks.
 pub(super) fn forecast(
     planned: &[DaemonSetPlan],
     desired: &[&DesiredDaemonSet],
     starts: &StartTimes,
+    now: Timestamp,
 ) -> Option<Forecast> {
-    let (mut total, mut seen, mut guessed) = (Duration::ZERO, 0, false);
-    let mut daemon_sets = Vec::new();
-    for one in planned {
+    let (mut seen, mut guessed) = (0, false);
+    let mut parts = BTreeMap::new();
+    let mut begins = Begins { now, ends: BTreeMap::new(), waiting: Vec::new() };
+    for one in by_precedence(planned) {
         let key = one.key();
         let Some(desired) = desired.iter().find(|desired| desired.key == key) else { continue };
-        let start = starts.of(images(&desired.spec.template.raw()["spec"]));
-        let pace = desired.policy.as_ref().map(|policy| &policy.spec);
-        let min_ready = MinReady::of(&desired.spec, pace.and_then(|it| it.min_ready_seconds));
-        let (start, reported_by) = start.unwrap_or((DEFAULT_START, 0));
-        let ramp = pace.map_or_else(Ramp::default, |it| it.ramp);
-        let waves = waves(one, start);
-        let takes = waves.iter().sum::<Duration>().max(creates(one, start, min_ready, ramp));
-        if takes > Duration::ZERO {
-            daemon_sets.push(DaemonSetForecast {
-                daemon_set: key.to_string(),
-                seconds: takes.as_secs(),
-                waves: waves.iter().map(Duration::as_secs).collect(),
-            });
-            total += takes;
+        let measured = starts.of(images(&desired.spec.template.raw()["spec"]));
+        let (start, reported_by) = measured.unwrap_or((DEFAULT_START, 0));
+        let part = of_one(one, desired, starts, start, &mut begins);
+        if part.seconds > 0 || part.soak_seconds > 0 {
             seen += reported_by;
             guessed |= reported_by == 0;
+            parts.insert(key, part);
         }
     }
-    (total > Duration::ZERO).then(|| Forecast {
-        seconds: total.as_secs(),
+    let daemon_sets: Vec<DaemonSetForecast> =
+        planned.iter().filter_map(|one| parts.remove(&one.key())).collect();
+    (!daemon_sets.is_empty()).then(|| Forecast {
+        seconds: daemon_sets.iter().map(|one| one.seconds).sum(),
         starts_seen: u32::try_from(seen).unwrap_or(u32::MAX),
         default_start_seconds: guessed.then_some(DEFAULT_START.as_secs()),
+        earliest_end: begins.all_end(),
         daemon_sets,
     })
+}
+
+/// When the next DaemonSet begins.
+struct Begins {
+    /// The end of the first runs of those before it.
+    now: Timestamp,
+    /// The end of each that was forecast.
+    ends: BTreeMap<DaemonSetKey, Option<Timestamp>>,
+    /// The ends of those that a policy may make wait; none for one that never ends.
+    waiting: Vec<Option<Timestamp>>,
+}
+
+impl Begins {
+    /// The end of all; none if no policy makes one wait, or one never ends.
+    fn all_end(&self) -> Option<Timestamp> {
+        let ends: Option<Vec<Timestamp>> = self.waiting.iter().copied().collect();
+        ends?.into_iter().max().map(|end| end.max(whole(self.now)))
+    }
+}
+
+/// The forecast of one DaemonSet whose pods need `start` to become Ready.
+fn of_one(
+    plan: &DaemonSetPlan,
+    desired: &DesiredDaemonSet,
+    starts: &StartTimes,
+    start: Duration,
+    begins: &mut Begins,
+) -> DaemonSetForecast {
+    let policy = &*desired.policy_spec();
+    let min_ready = policy.min_ready(&desired.spec);
+    let waves = waves(plan, start);
+    let creates = creates(plan, start, min_ready, policy.ramp);
+    let one = DaemonSetForecast {
+        daemon_set: plan.key().to_string(),
+        waves: waves.iter().map(Duration::as_secs).collect(),
+        ..DaemonSetForecast::default()
+    };
+    if !waits(policy) {
+        let seconds = waves.iter().sum::<Duration>().max(creates).as_secs();
+        begins.now = later(begins.now, seconds);
+        begins.ends.insert(plan.key(), Some(begins.now));
+        return DaemonSetForecast { seconds, ..one };
+    }
+    let node_seconds = node_seconds(desired, starts);
+    let calendar = Calendar::of(&policy.windows, &policy.exclusions);
+    let pace = Pace {
+        calendar: &calendar,
+        fits: node_seconds.unwrap_or(policy.progress_deadline.0).into(),
+        start: start.as_secs(),
+        stop: STOP.as_secs(),
+    };
+    let predecessors = policy.after.iter().filter_map(|key| begins.ends.get(key));
+    let predecessors: Option<Vec<Timestamp>> = predecessors.copied().collect();
+    let from = predecessors.map(|ends| ends.into_iter().fold(begins.now, Timestamp::max));
+    let Timeline { work, first_run, soak, steps, window_opens, end } =
+        timeline(plan, pace, from.unwrap_or(begins.now));
+    let seconds = work.max(creates.as_secs());
+    let end = end.map(|end| whole(end.max(later(begins.now, creates.as_secs()))));
+    let end = from.and(end);
+    begins.waiting.push(end);
+    begins.now = later(begins.now, first_run);
+    begins.ends.insert(plan.key(), end);
+    DaemonSetForecast {
+        seconds,
+        node_seconds,
+        soak_seconds: soak,
+        steps,
+        window_opens,
+        time_zone: (!policy.windows.is_empty()).then(|| calendar.time_zone().clone()),
+        earliest_end: end,
+        ..one
+    }
+}
+
+/// Whether a rollout by this policy may have to wait.
+fn waits(policy: &PolicySpec) -> bool {
+    let soaks = policy.domains.as_ref().is_some_and(|domains| !domains.soak.is_zero());
+    soaks || !policy.steps.is_empty() || !policy.windows.is_empty() || !policy.exclusions.is_empty()
+}
+
+/// The plans, each behind those that must be done before it; else in their order.
+fn by_precedence(planned: &[DaemonSetPlan]) -> Vec<&DaemonSetPlan> {
+    let mut left: Vec<&DaemonSetPlan> = planned.iter().collect();
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let names: Vec<String> = left.iter().map(|one| one.key().to_string()).collect();
+        let is_free = |one: &&DaemonSetPlan| !one.after.iter().any(|key| names.contains(key));
+        // Policies in a cycle are refused when they are read.
+        let next = left.iter().position(is_free).unwrap_or(0);
+        ordered.push(left.remove(next));
+    }
+    ordered
+}
+
+fn later(at: Timestamp, seconds: u64) -> Timestamp {
+    let by = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// The next whole second.
+fn whole(at: Timestamp) -> Timestamp {
+    let up = i64::from(at.subsec_nanosecond() > 0);
+    Timestamp::from_second(at.as_second().saturating_add(up)).unwrap_or(at)
 }
 
 /// The time that the update of one node takes, in seconds, by the start times of pods in the

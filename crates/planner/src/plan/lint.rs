@@ -3,6 +3,8 @@
 //! It reads only the document, and shares no code with the planner. It runs on every plan of a
 //! debug build, and so on every plan of a test.
 
+mod steps;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
@@ -43,6 +45,14 @@ pub enum Flaw {
     RolledOutsideWaves(NodeName),
     /// A wave allows more than the strategy does.
     Budget(u32),
+    /// A wave is of a step that is done, or of none that the plan has.
+    WaveStep(u32),
+    /// A wave is before one of an earlier step, or two are of the same step and domain.
+    StepOrder(u32),
+    /// The limits of a wave's domain differ from those of another wave.
+    Domains(u32),
+    /// The nodes of a step do not add up.
+    StepNodes(String),
     /// The waves are not numbered from 1, or one of them is empty.
     WaveNumbers,
     /// The change of the object does not match its fields, its revision, or its guards.
@@ -75,6 +85,7 @@ pub fn lint(plan: &Plan) -> Vec<Note> {
         counts(daemon_set, &mut flaws);
         change(plan, daemon_set, &mut flaws);
         waves(daemon_set, &mut flaws);
+        steps::steps(daemon_set, &mut flaws);
         for node in &daemon_set.nodes {
             node_and_pods(node, &mut flaws);
             let uids = node.pods.iter().map(|pod| &pod.uid);
@@ -266,115 +277,4 @@ fn deletes(reason: &Reason) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::tests::{after, settled};
-    use super::*;
-    use daemonset::controller::test_cluster::taint;
-    use daemonset::model::{PodPhase, RevisionNumber};
-
-    /// A new template on six nodes: one pod has failed, one node evicts, one is cordoned.
-    fn sound() -> Plan {
-        let mut cluster = settled(6);
-        cluster.pods[3].phase = PodPhase::Failed;
-        cluster.nodes[4].taints = [taint("gpu=a100:NoExecute")].into();
-        cluster.nodes[5].taints = [taint("gpu=a100:NoSchedule")].into();
-        after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"))
-    }
-
-    #[test]
-    fn the_example_is_correct_and_has_every_case() {
-        let plan = sound();
-        assert_eq!(lint(&plan), []);
-        let actions: Vec<Action> = plan.daemon_sets[0].nodes.iter().map(|it| it.action).collect();
-        let (replace, delete) = (Action::Replace, Action::Delete);
-        assert_eq!(actions, [replace, replace, replace, replace, delete, delete]);
-    }
-
-    #[test]
-    fn each_flaw_is_found() {
-        type Break = fn(&mut DaemonSetPlan);
-        let rows: [(&str, Break, &str); 17] = [
-            ("a count is off", |it| it.totals.replace += 1, "Totals, Totals"),
-            ("nodes are out of order", |it| it.nodes.swap(0, 1), "Order"),
-            (
-                "a duplicate node",
-                |it| it.nodes.insert(0, it.nodes[0].clone()),
-                "Totals, Order, Totals, Wave(\"node-0\"), PodTwice(\"uid-foo-node-0-001\")",
-            ),
-            ("a node without reason", |it| it.nodes[0].reasons.clear(), "Unreasoned(\"node-0\")"),
-            (
-                "a pod is deleted without cause",
-                |it| it.nodes[0].pods[0].reason = Reason::UpToDate.into(),
-                "DeletedWithoutCause(\"node-0\")",
-            ),
-            (
-                "a replaced pod stays",
-                |it| it.nodes[0].pods[0].fate = Fate::Keep,
-                "Totals, ActionAgainstFates(\"node-0\")",
-            ),
-            (
-                "a kept node loses its pod",
-                |it| {
-                    it.nodes[3].action = Action::Keep;
-                    it.totals.replace -= 1;
-                    it.totals.keep += 1;
-                },
-                "Totals, ActionAgainstFates(\"node-3\")",
-            ),
-            (
-                "a node without its wave",
-                |it| it.nodes[0].wave = None,
-                "Wave(\"node-0\"), RolledOutsideWaves(\"node-0\")",
-            ),
-            (
-                "a wave without its node",
-                |it| it.waves[0].nodes.retain(|node| node.as_str() != "node-0"),
-                "Wave(\"node-0\")",
-            ),
-            (
-                "a wave with an unknown node",
-                |it| it.waves[0].nodes.push("node-9".into()),
-                "Wave(\"node-9\")",
-            ),
-            (
-                "a node twice in a wave",
-                |it| it.waves[0].nodes.push("node-1".into()),
-                "Wave(\"node-1\")",
-            ),
-            ("too large a budget", |it| it.waves[0].max_unavailable = 9, "Budget(1)"),
-            ("no budget at all", |it| it.waves[0].max_unavailable = 0, "Budget(1)"),
-            (
-                "a wave with a wrong number",
-                |it| {
-                    it.waves[0].index = 2;
-                    for node in &mut it.nodes {
-                        node.wave = node.wave.map(|_| 2);
-                    }
-                },
-                "WaveNumbers",
-            ),
-            ("an update of nothing", |it| it.changes.clear(), "Change"),
-            ("an unguarded recreation", |it| it.change = Change::Recreate, "Change"),
-            (
-                "a lower revision number",
-                |it| it.revision.target.number = RevisionNumber(0),
-                "Change",
-            ),
-        ];
-        for (rule, break_it, want) in rows {
-            let mut plan = sound();
-            break_it(&mut plan.daemon_sets[0]);
-            let flaws: Vec<String> =
-                lint(&plan).iter().map(|note| format!("{:?}", note.flaw)).collect();
-            assert_eq!(flaws.join(", "), want, "{rule}");
-        }
-    }
-
-    #[test]
-    fn wrong_sums_are_found() {
-        let mut plan = sound();
-        plan.totals.revisions.new += 1;
-        let note = Note { daemon_set: None, flaw: Flaw::Totals };
-        assert_eq!(lint(&plan), [note]);
-    }
-}
+mod tests;

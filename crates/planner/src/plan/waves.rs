@@ -245,6 +245,7 @@ fn step_plans(evaluation: &Evaluation<'_>, pace: &PolicySpec) -> Vec<StepPlan> {
             Progress::Running => StepState::Pending,
         },
         approve: step.policy.is_some_and(|step| step.approve),
+        approved: None,
         soak_seconds: step.policy.map_or(0, |step| step.soak.0),
     };
     evaluation.steps.iter().enumerate().map(plan).collect()

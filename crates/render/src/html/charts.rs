@@ -35,7 +35,10 @@ const ROWS: f64 = 320.0;
 /// The time of one DaemonSet within an apply that ends after `end` seconds: a bar from its start,
 /// a gap between its waves. The caller says the same in words.
 pub(super) fn spell(forecast: &DaemonSetForecast, start: u64, end: u64) -> Html {
-    let DaemonSetForecast { daemon_set: _, seconds, waves } = forecast;
+    let DaemonSetForecast { seconds, waves, steps, earliest_end, .. } = forecast;
+    // Waves of domains that are updated at once do not follow one another.
+    let of_steps: Vec<u64> = steps.iter().map(|step| step.seconds).collect();
+    let waves = if earliest_end.is_some() { &of_steps } else { waves };
     let x = |seconds: u64| seconds.saturating_mul(LENGTH) / end.max(1);
     // Pods outside of waves may take longer than the waves.
     let lasts = waves.iter().sum::<u64>().max(*seconds);
@@ -267,6 +270,7 @@ mod tests {
             daemon_set: "a/b".into(),
             seconds,
             waves: waves.to_vec(),
+            ..DaemonSetForecast::default()
         };
         for (forecast, want) in [
             (forecast(50, &[]), "M5000 0H10000V8H5000z"),

@@ -79,7 +79,7 @@ fn course(plan: &PlanView<'_>) -> Html {
     let rounded = |seconds: u64| seconds.next_multiple_of(precision);
     let mut begun = 0;
     let rows = plan.course.iter().map(|it| {
-        let DaemonSetForecast { daemon_set, seconds, waves } = it;
+        let DaemonSetForecast { daemon_set, seconds, waves, .. } = it;
         let from = begun;
         begun += seconds;
         let several = if waves.len() > 1 {

@@ -9,8 +9,8 @@ use super::nodes::{group_line, reason_column};
 use super::page::{ASIDE, CHANGE, GAIN, HALT, LOSS, Line, NAME, Page, TextOptions, style_of};
 use crate::neutral;
 use crate::view::{
-    BaseChange, Change, DaemonSetView, NodeGroup, NodeRow, WaveView, Whereabouts, asked_words,
-    whereabouts,
+    BaseChange, Change, DaemonSetView, NodeGroup, NodeRow, StepView, WaveView, Whereabouts,
+    asked_words, whereabouts,
 };
 use planner::plan::NewPods;
 use planner::words::count;
@@ -19,6 +19,9 @@ use planner::words::count;
 const INDENT: usize = 4;
 /// Indentation of the lines below those.
 const DEEPER: usize = 8;
+
+/// Maximum width of a column in the lines of steps.
+const WIDEST: usize = 56;
 
 /// Adds the block of one DaemonSet.
 pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: TextOptions) {
@@ -48,17 +51,19 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: Te
     if let Some(base) = daemon_set.base {
         page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
     }
-    for (style, words) in daemon_set
-        .steps
-        .iter()
-        .map(|words| (ASIDE, words))
-        .chain(daemon_set.waits_for.iter().map(|words| (CHANGE, words)))
-    {
-        page.push(Line::at(INDENT).styled(style, words));
-    }
     let columns = wave_columns(&daemon_set.waves);
-    for wave in &daemon_set.waves {
-        wave_lines(page, wave, columns, daemon_set, options);
+    if daemon_set.steps.is_empty() {
+        for wave in &daemon_set.waves {
+            wave_lines(page, wave, INDENT, columns, daemon_set, options);
+        }
+    } else {
+        steps(page, daemon_set, columns, options);
+    }
+    if let Some(end) = &daemon_set.earliest_end {
+        page.push(Line::at(INDENT).plain(end));
+    }
+    for wait in &daemon_set.waits_for {
+        page.push(Line::at(INDENT).styled(CHANGE, wait));
     }
     group_lines(page, INDENT, &daemon_set.at_once, &daemon_set.nodes, options);
 }
@@ -126,13 +131,64 @@ fn base_words(base: &BaseChange) -> String {
     format!("by this pull request: {what}")
 }
 
-/// The columns of the counts and of the nodes, which all waves share.
+/// A line for each step; below it, its nodes if their reasons differ, and its waves with
+/// `--verbose`.
+fn steps(
+    page: &mut Page,
+    daemon_set: &DaemonSetView<'_>,
+    columns: (usize, usize),
+    options: TextOptions,
+) {
+    let cells: Vec<[String; 5]> = daemon_set.steps.iter().map(step_cells).collect();
+    let mut widths = [0; 5];
+    for row in &cells {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            // A long list of nodes does not push the others away.
+            *width = cell.chars().count().min(WIDEST).max(*width);
+        }
+    }
+    for (step, row) in daemon_set.steps.iter().zip(&cells) {
+        let mut line = Line::at(INDENT);
+        let mut column = INDENT;
+        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let style = if at == 0 { NAME } else { Style::new() };
+            let gap = if at == 0 || width == 0 { 0 } else { 3 };
+            column = column.max(line.width()) + gap;
+            line = line.padded_to(column).styled(style, cell);
+            column += width;
+        }
+        page.push(line);
+        if options.verbose {
+            let waves = daemon_set.waves.iter().filter(|wave| step.waves.contains(&wave.index));
+            for wave in waves {
+                wave_lines(page, wave, DEEPER, columns, daemon_set, options);
+            }
+        } else if !step.is_plain {
+            group_lines(page, DEEPER, &step.groups, &daemon_set.nodes, options);
+        }
+    }
+}
+
+/// `step 2 rest`, `406 nodes`, `-/+ domains a, b`, `2 at a time`, `about 1h; needs approval`.
+fn step_cells(step: &StepView<'_>) -> [String; 5] {
+    let symbol = step.groups.first().map(|group| group.key.symbol()).unwrap_or_default();
+    let symbol = if step.is_plain { format!("{symbol} ") } else { String::new() };
+    [
+        step.title.clone(),
+        count(step.nodes, "node"),
+        format!("{symbol}{}", step.whereabouts),
+        step.limits.clone(),
+        step.takes_and_state(),
+    ]
+}
+
+/// The columns of the counts and of the nodes, which all waves share, from their indentation.
 fn wave_columns(waves: &[WaveView<'_>]) -> (usize, usize) {
     let widest = |text: fn(&WaveView<'_>) -> String| {
         let widths = waves.iter().map(|wave| text(wave).chars().count());
         widths.max().filter(|width| *width > 0).map_or(0, |width| width + 3)
     };
-    let counts = INDENT + widest(wave_title);
+    let counts = widest(wave_title);
     (counts, counts + widest(|wave| count(wave.nodes, "node")))
 }
 
@@ -145,18 +201,19 @@ fn wave_title(wave: &WaveView<'_>) -> String {
 fn wave_lines(
     page: &mut Page,
     wave: &WaveView<'_>,
+    indent: usize,
     (counts, names): (usize, usize),
     daemon_set: &DaemonSetView<'_>,
     options: TextOptions,
 ) {
-    let line = Line::at(INDENT)
+    let line = Line::at(indent)
         .styled(NAME, wave_title(wave))
-        .padded_to(counts)
+        .padded_to(indent + counts)
         .plain(count(wave.nodes, "node"));
     match &wave.groups[..] {
         [only] if wave.is_plain && !options.verbose => {
             let symbol = only.key.symbol();
-            let line = line.padded_to(names).styled(style_of(only.key), symbol);
+            let line = line.padded_to(indent + names).styled(style_of(only.key), symbol);
             page.push(match whereabouts(&only.nodes, only.zones) {
                 Whereabouts::Each(nodes)
                 | Whereabouts::Ranges(nodes)
@@ -166,7 +223,7 @@ fn wave_lines(
         }
         groups => {
             page.push(line.plain(&wave.pace));
-            group_lines(page, DEEPER, groups, &daemon_set.nodes, options);
+            group_lines(page, indent + 4, groups, &daemon_set.nodes, options);
         }
     }
 }

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::nodes::{NodeGroup, NodeRow, groups, sentence};
 use super::pace::{pace, rounds, stays_up};
 use super::risk::Risk;
-use daemonset::model::{Cascade, ManagedBy, Soak};
+use super::steps::{StepView, Times, earliest_end, wait_words};
+use daemonset::model::{Cascade, ManagedBy};
 use planner::plan::{
     Access, Action, ActionTotals, BaseChange, Change, Counters, DaemonSetForecast, DaemonSetPlan,
     FieldChange, FieldOwner, NewPods, NodePlan, PauseState, PausedRollout, Reason, RevisionKind,
-    RevisionPlan, StepPlan, StepState, Strategy, Wave, Zones,
+    RevisionPlan, Strategy, Wave, Zones,
 };
 use planner::words::count;
 
@@ -50,10 +53,12 @@ pub(crate) struct DaemonSetView<'a> {
     pub new_pods: Option<&'a NewPods>,
     /// Fields of other managers, those in conflict first.
     pub owned: Vec<OwnedField<'a>>,
-    /// The steps of its policy.
-    pub steps: Vec<String>,
-    /// What keeps the next wave from beginning.
+    /// The steps of its policy; if it has only domains, one for all nodes. Empty for other policies.
+    pub steps: Vec<StepView<'a>>,
+    /// What keeps the next wave from beginning, and what helps.
     pub waits_for: Vec<String>,
+    /// `Earliest end Wed 04:40 CEST: work 1h 12m, soak 1h 15m, window opens Tue 02:00.`
+    pub earliest_end: Option<String>,
     pub waves: Vec<WaveView<'a>>,
     /// Nodes in no wave: they change at once, wait, or stay as they are.
     pub at_once: Vec<NodeGroup<'a>>,
@@ -82,6 +87,8 @@ pub(crate) struct OwnedField<'a> {
 /// Nodes that are replaced together under one budget.
 #[derive(Debug)]
 pub(crate) struct WaveView<'a> {
+    /// Position in the order of waves, from 1.
+    pub index: u32,
     /// Position in the order of waves, from 1, and name; `None` for the only wave.
     pub name: Option<(u32, &'a str)>,
     /// Number of its nodes.
@@ -97,7 +104,13 @@ pub(crate) struct WaveView<'a> {
 }
 
 impl<'a> DaemonSetView<'a> {
-    pub(super) fn of(plan: &'a DaemonSetPlan, zones: &Zones) -> Self {
+    pub(super) fn of(
+        plan: &'a DaemonSetPlan,
+        zones: &Zones,
+        course: Option<&'a DaemonSetForecast>,
+        now: Timestamp,
+    ) -> Self {
+        let times = Times::of(course, now);
         let DaemonSetPlan {
             namespace: _,
             name: _,
@@ -119,7 +132,7 @@ impl<'a> DaemonSetView<'a> {
             conflicts,
             forced_conflicts: _,
             new_pods,
-            steps,
+            steps: _,
             waits_for,
             waves,
             nodes,
@@ -152,12 +165,13 @@ impl<'a> DaemonSetView<'a> {
             base: base.as_ref(),
             new_pods: new_pods.as_ref(),
             owned: owned(conflicts, leftovers),
-            steps: steps.iter().map(step_words).collect(),
-            waits_for: waits_for.iter().map(ToString::to_string).collect(),
+            steps: StepView::all(plan, course, &times, zones),
+            waits_for: waits_for.iter().map(|wait| wait_words(wait, plan, &times)).collect(),
+            earliest_end: course.and_then(|course| earliest_end(course, &times)),
             waves: waves.collect(),
             at_once,
             nodes: nodes.iter().map(|node| NodeRow::of(node, several)).collect(),
-            course: None,
+            course,
             totals: *totals,
             counters: status.map(counters_words),
         }
@@ -231,17 +245,23 @@ impl<'a> OwnedField<'a> {
 
 impl<'a> WaveView<'a> {
     fn of(wave: &'a Wave, groups: Vec<NodeGroup<'a>>, revision: &RevisionPlan) -> Self {
-        let current = revision.current.as_ref().map(|it| it.number);
-        let runs_current = sentence(&[Reason::Outdated { revision: current }.into()]);
         Self {
+            index: wave.index,
             name: None,
             nodes: wave.nodes.len(),
             pace: format!("{}{}", pace(wave), stays_up(wave)),
             rounds_words: rounds(wave),
-            is_plain: matches!(&groups[..], [only] if only.why == runs_current),
+            is_plain: runs_current(&groups, revision),
             groups,
         }
     }
+}
+
+/// Whether all of these nodes have one reason: they run the current revision.
+pub(super) fn runs_current(groups: &[NodeGroup<'_>], revision: &RevisionPlan) -> bool {
+    let current = revision.current.as_ref().map(|it| it.number);
+    let wanted = sentence(&[Reason::Outdated { revision: current }.into()]);
+    matches!(groups, [only] if only.why == wanted)
 }
 
 /// The change of objects.
@@ -255,22 +275,10 @@ pub(crate) fn change_words(change: Change) -> &'static str {
     }
 }
 
-/// `step canary: 1 of 3 nodes updated, soak 30m, needs approval`.
-fn step_words(step: &StepPlan) -> String {
-    let StepPlan { name, nodes, updated, state, approve, soak_seconds } = step;
-    let state = match state {
-        StepState::Pending | StepState::InProgress => String::new(),
-        StepState::Soaking => ", soaking".to_owned(),
-        StepState::Done => ", done".to_owned(),
-    };
-    let soak = Soak(*soak_seconds);
-    let soak = if soak.is_zero() { String::new() } else { format!(", soak {soak}") };
-    let approve = if *approve { ", needs approval" } else { "" };
-    format!("step {name}: {updated} of {} updated{state}{soak}{approve}", count(*nodes, "node"))
-}
-
 /// A paused or aborted rollout, and what `ds-apply` does with it.
 fn pause_words(pause: &PausedRollout, plan: &DaemonSetPlan) -> String {
+    // What it waits for now is shown on its own.
+    let pause = &PausedRollout { waits_for: Vec::new(), ..pause.clone() };
     if plan.only_ends_pause() {
         format!("{pause}; all pods are up to date: `ds-apply` only restores the update strategy")
     } else if pause.state == PauseState::Paused && plan.is_under_way() {

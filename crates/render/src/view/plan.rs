@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::daemon_set::DaemonSetView;
 use super::notice::Notice;
 use super::origin::Origin;
+use super::steps::Times;
 use planner::plan::{
     ActionTotals, DaemonSetForecast, DaemonSetPlan, Forecast, Plan, RevisionTotals, Totals,
 };
@@ -53,9 +54,9 @@ impl<'a> PlanView<'a> {
         let zones = &cluster.zones;
         let course = forecast.as_ref().map_or(&[][..], |it| &it.daemon_sets);
         let of_one = |plan: &'a DaemonSetPlan| {
-            let daemon_set = DaemonSetView::of(plan, zones);
-            let course = course.iter().find(|it| it.daemon_set == daemon_set.key);
-            DaemonSetView { course, ..daemon_set }
+            let key = plan.key().to_string();
+            let course = course.iter().find(|it| it.daemon_set == key);
+            DaemonSetView::of(plan, zones, course, cluster.observed_at)
         };
         Self {
             rehearsal: *rehearsal,
@@ -63,7 +64,7 @@ impl<'a> PlanView<'a> {
             daemon_sets: daemon_sets.iter().map(of_one).collect(),
             actions: totals.actions,
             totals: format!("{}{}", totals_words(totals), pauses_words(daemon_sets)),
-            forecast: forecast.as_ref().map(forecast_words),
+            forecast: forecast.as_ref().map(|it| forecast_words(it, cluster.observed_at)),
             course,
             guards: Notice::of_guards(guards, zones),
             warnings: Notice::of_warnings(warnings, zones),
@@ -121,8 +122,9 @@ fn pauses_words(daemon_sets: &[DaemonSetPlan]) -> String {
 }
 
 /// `About 41m (from 1236 pod starts seen in this cluster).`
-fn forecast_words(forecast: &Forecast) -> String {
-    let Forecast { seconds, starts_seen, default_start_seconds, daemon_sets: _ } = forecast;
+fn forecast_words(forecast: &Forecast, now: Timestamp) -> String {
+    let Forecast { seconds, starts_seen, default_start_seconds, earliest_end, daemon_sets } =
+        forecast;
     let seen = (*starts_seen > 0)
         .then(|| format!("from {} seen in this cluster", count(*starts_seen, "pod start")));
     let assumed = default_start_seconds.map(|start| match seen {
@@ -130,7 +132,15 @@ fn forecast_words(forecast: &Forecast) -> String {
         Some(_) => format!("assuming {start}s for the others"),
     });
     let why: Vec<String> = seen.into_iter().chain(assumed).collect();
-    format!("About {} ({}).", roughly(*seconds), why.join("; "))
+    let about = match seconds {
+        0 => "Nothing to do but to wait".to_owned(),
+        seconds => format!("About {} ({})", roughly(*seconds), why.join("; ")),
+    };
+    let end = earliest_end.map(|end| {
+        let zones = daemon_sets.iter().map(|one| one.time_zone.as_ref());
+        format!(", earliest end {}", Times::of_zones(zones, now).moment(end))
+    });
+    format!("{about}{}.", end.unwrap_or_default())
 }
 
 /// A duration, rounded to its precision.

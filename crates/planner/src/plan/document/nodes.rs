@@ -1,5 +1,6 @@
 //! The plans of nodes and their pods, and the waves.
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +67,22 @@ pub struct StepPlan {
     /// Whether `ds-apply approve` must allow it before it begins.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approve: bool,
+    /// The approval, if it is valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Approved>,
     /// Seconds for which its new pods must stay up before the next step begins.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub soak_seconds: u32,
+}
+
+/// A valid approval of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Approved {
+    /// The user who has approved it, as told by their machine.
+    pub by: String,
+    /// Time of the approval.
+    pub at: Timestamp,
 }
 
 /// How far a step is.

@@ -1,0 +1,63 @@
+//! The part of a forecast that is one DaemonSet.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use daemonset::model::TimeZoneName;
+
+/// The part of a forecast that is one DaemonSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonSetForecast {
+    /// `NAMESPACE/NAME`.
+    pub daemon_set: String,
+    /// Seconds in which its pods are created and replaced, without waits between two runs.
+    pub seconds: u64,
+    /// Seconds of each of its waves on its own. Without domains that are updated at once, waves
+    /// follow one another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<u64>,
+    /// Seconds that the update of one node takes, if it could be measured; only if a policy makes
+    /// the rollout wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_seconds: Option<u32>,
+    /// Seconds in which only soaks pass.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub soak_seconds: u64,
+    /// Each step that is not done; empty if the policy has no steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepForecast>,
+    /// The first opening of a maintenance window that has to be waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_opens: Option<Timestamp>,
+    /// Time zone of the policy's windows, for showing times; UTC if they differ, none without
+    /// windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<TimeZoneName>,
+    /// The time at which everything is done, if nothing fails, runs come when they can go on, and
+    /// approvals are given at once. None if no policy makes the rollout wait, or no window opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_end: Option<Timestamp>,
+}
+
+/// The part of a forecast that is one step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepForecast {
+    /// Its name.
+    pub name: String,
+    /// Seconds in which its nodes are updated.
+    pub seconds: u64,
+    /// Seconds in which only its soaks pass, those of its domains included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub soak_seconds: u64,
+    /// The time at which it begins, waits before it included.
+    pub begins: Timestamp,
+    /// The time at which its last soak ends.
+    pub ends: Timestamp,
+}
+
+fn is_zero(seconds: &u64) -> bool {
+    *seconds == 0
+}
