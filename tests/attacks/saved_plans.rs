@@ -243,7 +243,7 @@ fn a_file_is_never_used_as_a_plan_because_of_its_name() {
     let plan = fs::read(sandbox.path("plan.json")).unwrap();
     // In the folder of a repository, under the name of a DaemonSet.
     for (file, code, says) in [
-        ("logging/agent", 0, "of the cluster's time"),
+        ("logging/agent", 0, "Plan: nothing to do"),
         ("out/plan.json", 1, "`ds-apply --plan out/plan.json`"),
         ("plan.json", 64, "--plan"),
     ] {
