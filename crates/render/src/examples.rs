@@ -6,17 +6,20 @@ pub(super) mod run;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use daemonset::controller::placement::Obstacle;
 use daemonset::model::{DaemonSetKey, ManagedBy, MinReady, Ramp, RevisionNumber, RevisionRef};
 use planner::plan::{
-    Action, ActionTotals, ApiVersion, Change, ClusterSummary, Counters, DaemonSetPlan,
-    DaemonSetStatusReport, Explanation, ExplanationKind, Fate, FieldChange, Forecast, Guard,
-    GuardCode, NodeObstacles, NodePlan, Plan, PlanKind, PodPlan, Reason, RevisionKind,
-    RevisionPlan, RuleReport, RuleResult, SourceInfo, StatusKind, StatusReport, Strategy,
-    TargetRevision, Totals, Warning, Wave, Zones,
+    Action, ActionTotals, ApiVersion, Approved, Change, ClusterSummary, Counters,
+    DaemonSetForecast, DaemonSetPlan, DaemonSetStatusReport, Explanation, ExplanationKind, Fate,
+    FieldChange, Forecast, Guard, GuardCode, NodeObstacles, NodePlan, Plan, PlanKind, PodPlan,
+    Reason, RevisionKind, RevisionPlan, RuleReport, RuleResult, SourceInfo, StatusKind,
+    StatusReport, StepForecast, StepPlan, StepState, Strategy, TargetRevision, Totals, Warning,
+    Wave, Zones,
 };
+use planner::steps::{WaitKind, WaitsFor};
 
 /// A plan of `daemon_sets`, with matching totals.
 pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
@@ -235,6 +238,69 @@ pub(super) fn wrong_disk(have: &str) -> Arc<Obstacle> {
     Arc::new(Obstacle::NodeSelector { key, want, have })
 }
 
+/// A rollout by steps and domains: the canary soaks, and the rest needs an approval.
+pub(super) fn stepped() -> Plan {
+    let mut one = updated("fluent-bit", vec![new_image()])
+        .with_wave(1, "rest, zone-a", zone("a", 20, &[], Action::Replace, &outdated(7)))
+        .with_wave(2, "rest, zone-b", zone("b", 30, &[], Action::Replace, &outdated(7)));
+    let step = |name: &str, nodes, updated, state, soak_seconds| StepPlan {
+        name: name.into(),
+        nodes,
+        updated,
+        state,
+        approve: true,
+        approved: None,
+        soak_seconds,
+    };
+    one.steps = vec![
+        step("canary", 3, 3, StepState::Soaking, 1_800),
+        step("rest", 53, 3, StepState::Pending, 0),
+    ];
+    one.steps[0].approved = Some(Approved { by: "ada".into(), at: timestamp("11:00:00") });
+    for (wave, domain) in one.waves.iter_mut().zip(["zone-a", "zone-b"]) {
+        wave.step = Some("rest".into());
+        wave.domain = Some(domain.into());
+        wave.domain_max_unavailable = Some(2);
+        wave.domains_at_once = Some(1);
+        wave.soak_seconds = 900;
+    }
+    one.policy = Some("agents".into());
+    let wait = |kind, step: &str, until| WaitsFor { kind, step: step.into(), domain: None, until };
+    one.waits_for = vec![
+        wait(WaitKind::Soak, "canary", Some(timestamp("12:20:00.25"))),
+        wait(WaitKind::Approval, "rest", None),
+    ];
+    let mut plan = plan(vec![one]);
+    let part = |name: &str, seconds, soak_seconds| StepForecast {
+        name: name.into(),
+        seconds,
+        soak_seconds,
+        begins: timestamp("11:59:00"),
+        ends: timestamp("13:10:00"),
+    };
+    if let Some(forecast) = &mut plan.forecast {
+        forecast.seconds = 1_200;
+        forecast.earliest_end = Some(timestamp("13:10:00"));
+        forecast.daemon_sets = vec![DaemonSetForecast {
+            daemon_set: "logging/fluent-bit".into(),
+            seconds: 1_200,
+            waves: vec![480, 720],
+            soak_seconds: 3_060,
+            steps: vec![part("canary", 0, 1_260), part("rest", 1_200, 1_800)],
+            window_opens: Some(timestamp("12:00:00")),
+            time_zone: serde_json::from_value("Europe/Berlin".into()).ok(),
+            earliest_end: Some(timestamp("13:10:00")),
+            ..DaemonSetForecast::default()
+        }];
+    }
+    plan
+}
+
+/// On the day of the examples.
+fn timestamp(time: &str) -> Timestamp {
+    format!("2026-08-01T{time}Z").parse().unwrap()
+}
+
 /// The example of a rollout on 412 nodes.
 pub(super) fn rollout() -> Plan {
     let fluent_bit = updated("fluent-bit", vec![new_image()])
@@ -313,6 +379,7 @@ pub(super) fn status() -> StatusReport {
         node_selector: "<none>".into(),
         age_seconds: Some(3_600 * 24 * 41),
         pause: None,
+        waits_since: None,
         lock: None,
         obstacles: vec![],
     };

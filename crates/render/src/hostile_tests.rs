@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::examples::past::{diff, drift, history};
-use crate::examples::{change, explanation, guarded, plan, rollout, status, updated};
+use crate::examples::{change, explanation, guarded, plan, rollout, status, stepped, updated};
 use crate::{
     HtmlOptions, MARKDOWN_LIMIT, MarkdownOptions, RolloutReport, TextOptions, diff_markdown,
     diff_text, drift_html, drift_markdown, drift_name, drift_text, explain_text, history_text,
@@ -24,7 +24,7 @@ use planner::rollout::{
 };
 use testkit::hostile_text::{self, HostilePlan};
 
-static PLANS: LazyLock<[HostilePlan<Plan>; 2]> = LazyLock::new(|| {
+static PLANS: LazyLock<[HostilePlan<Plan>; 3]> = LazyLock::new(|| {
     let mut small = rollout();
     small.daemon_sets[1].nodes.truncate(8);
     small.daemon_sets[1].waves[0].nodes.truncate(8);
@@ -52,7 +52,12 @@ static PLANS: LazyLock<[HostilePlan<Plan>; 2]> = LazyLock::new(|| {
     if let Some(forecast) = &mut other.forecast {
         forecast.daemon_sets = vec![course(1), course(2)];
     }
-    [HostilePlan::of(&small), HostilePlan::of(&other)]
+    let mut by_steps = stepped();
+    for wave in &mut by_steps.daemon_sets[0].waves {
+        wave.nodes.truncate(8);
+    }
+    by_steps.daemon_sets[0].nodes.truncate(8);
+    [HostilePlan::of(&small), HostilePlan::of(&other), HostilePlan::of(&by_steps)]
 });
 static STATUS: LazyLock<HostilePlan<StatusReport>> = LazyLock::new(|| HostilePlan::of(&status()));
 static EXPLANATION: LazyLock<HostilePlan<Explanation>> =

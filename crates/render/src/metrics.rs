@@ -1,6 +1,7 @@
 //! Metrics in the OpenMetrics format, for the textfile collector or a push gateway. Only features
 //! that the Prometheus text format has too are used, so parsers of either format accept it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -33,7 +34,7 @@ struct Measures {
 }
 
 /// A series: the label in addition to the DaemonSet's name, and the value.
-type Series = Vec<(Option<(&'static str, &'static str)>, i64)>;
+type Series = Vec<(Option<(&'static str, Cow<'static, str>)>, i64)>;
 
 impl Collector for Measures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -47,9 +48,28 @@ impl Collector for Measures {
             |it| {
                 let states = RolloutState::ALL.into_iter();
                 states
-                    .map(|state| (Some(("state", state.name())), i64::from(state == it.rollout)))
+                    .map(|state| {
+                        (Some(("state", state.name().into())), i64::from(state == it.rollout))
+                    })
                     .collect()
             },
+        )?;
+        self.family(
+            &mut encoder,
+            ("rollout_step", "1 for the step of the policy in which the rollout waits.", None),
+            |it| {
+                let step = it.waiting.iter().map(|(step, _)| neutral::line(step).into_owned());
+                step.map(|step| (Some(("step", step.into())), 1)).collect()
+            },
+        )?;
+        self.family(
+            &mut encoder,
+            (
+                "rollout_waiting",
+                "Time for which the rollout has been waiting; 0 if it does not wait.",
+                Some(&Unit::Seconds),
+            ),
+            |it| vec![(None, it.waiting.as_ref().map_or(0, |(_, seconds)| *seconds))],
         )?;
         self.family(
             &mut encoder,
@@ -85,7 +105,7 @@ impl Measures {
             let name = neutral::line(measured.key.name.as_str());
             for (label, value) in series(measured) {
                 let mut labels = vec![("namespace", &*namespace), ("daemonset", &*name)];
-                labels.extend(label);
+                labels.extend(label.as_ref().map(|(key, value)| (*key, &**value)));
                 family.encode_family(&labels)?.encode_gauge(&value)?;
             }
         }
@@ -102,7 +122,10 @@ fn drift(totals: DriftTotals) -> Series {
         ("history", history),
         ("eligibility", eligibility),
     ];
-    classes.into_iter().map(|(class, count)| (Some(("class", class)), count.into())).collect()
+    classes
+        .into_iter()
+        .map(|(class, count)| (Some(("class", class.into())), count.into()))
+        .collect()
 }
 
 fn nodes(counters: Counters) -> Series {
@@ -117,7 +140,7 @@ fn nodes(counters: Counters) -> Series {
         ("unavailable", unavailable),
         ("misscheduled", misscheduled),
     ];
-    states.into_iter().map(|(state, count)| (Some(("state", state)), count.into())).collect()
+    states.into_iter().map(|(state, count)| (Some(("state", state.into())), count.into())).collect()
 }
 
 #[cfg(test)]
@@ -132,7 +155,8 @@ mod tests {
             key: DaemonSetKey::new("logging", name),
             drift: DriftTotals { pod: 2, ..DriftTotals::default() },
             nodes: Counters { desired: 9, ready: 8, ..Counters::default() },
-            rollout: RolloutState::Paused,
+            rollout: RolloutState::Waiting,
+            waiting: Some((name.to_owned(), 90)),
             oldest_outdated: Some(3_600),
         }
     }
@@ -161,8 +185,16 @@ mod tests {
         # TYPE ds_plan_rollout gauge
         ds_plan_rollout{namespace="logging",daemonset="agent",state="settled"} 0
         ds_plan_rollout{namespace="logging",daemonset="agent",state="unfinished"} 0
-        ds_plan_rollout{namespace="logging",daemonset="agent",state="paused"} 1
+        ds_plan_rollout{namespace="logging",daemonset="agent",state="waiting"} 1
+        ds_plan_rollout{namespace="logging",daemonset="agent",state="paused"} 0
         ds_plan_rollout{namespace="logging",daemonset="agent",state="aborted"} 0
+        # HELP ds_plan_rollout_step 1 for the step of the policy in which the rollout waits.
+        # TYPE ds_plan_rollout_step gauge
+        ds_plan_rollout_step{namespace="logging",daemonset="agent",step="agent"} 1
+        # HELP ds_plan_rollout_waiting_seconds Time for which the rollout has been waiting; 0 if it does not wait.
+        # TYPE ds_plan_rollout_waiting_seconds gauge
+        # UNIT ds_plan_rollout_waiting_seconds seconds
+        ds_plan_rollout_waiting_seconds{namespace="logging",daemonset="agent"} 90
         # HELP ds_plan_oldest_outdated_pod_age_seconds Age of the oldest outdated pod; 0 if there is none.
         # TYPE ds_plan_oldest_outdated_pod_age_seconds gauge
         # UNIT ds_plan_oldest_outdated_pod_age_seconds seconds
@@ -194,7 +226,9 @@ mod tests {
             ("ds_plan_drift", ("class", "pod"), 2.0),
             ("ds_plan_drift", ("class", "spec"), 0.0),
             ("ds_plan_nodes", ("state", "desired"), 9.0),
-            ("ds_plan_rollout", ("state", "paused"), 1.0),
+            ("ds_plan_rollout", ("state", "waiting"), 1.0),
+            ("ds_plan_rollout_step", ("step", "agent"), 1.0),
+            ("ds_plan_rollout_waiting_seconds", agent, 90.0),
             ("ds_plan_rollout", ("state", "aborted"), 0.0),
             ("ds_plan_oldest_outdated_pod_age_seconds", agent, 3_600.0),
         ] {
@@ -203,7 +237,7 @@ mod tests {
         let success = value("ds_plan_last_success_timestamp_seconds", &[]);
         assert_eq!(success, [Value::Gauge(1_785_585_600.0)]);
         let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(series.len(), 2 * (5 + 7 + 4 + 1) + 1, "{text}");
+        assert_eq!(series.len(), 2 * (5 + 7 + 5 + 1 + 1 + 1) + 1, "{text}");
         assert!(series.iter().all(|line| line.starts_with("ds_plan_")), "a forged line: {text}");
     }
 }

@@ -221,6 +221,7 @@ mod tests {
             node_selector: String::new(),
             age_seconds: None,
             pause: None,
+            waits_since: None,
             lock: None,
             obstacles: reasons.iter().enumerate().map(obstacle).collect(),
         }

@@ -15,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::document::{
     Action, DaemonSetForecast, DaemonSetPlan, Forecast, Strategy, rounds as nodes_in_rounds,
 };
+use super::pause::whole_second;
 use daemonset::controller::start_times::{DEFAULT_START, StartTimes, images};
 use daemonset::model::{
     Calendar, DaemonSetKey, DesiredDaemonSet, ManagedBy, MinReady, PolicySpec, Ramp,
@@ -75,7 +76,7 @@ impl Begins {
     /// The end of all; none if no policy makes one wait, or one never ends.
     fn all_end(&self) -> Option<Timestamp> {
         let ends: Option<Vec<Timestamp>> = self.waiting.iter().copied().collect();
-        ends?.into_iter().max().map(|end| end.max(whole(self.now)))
+        ends?.into_iter().max().map(|end| end.max(whole_second(self.now)))
     }
 }
 
@@ -116,7 +117,7 @@ fn of_one(
     let Timeline { work, first_run, soak, steps, window_opens, end } =
         timeline(plan, pace, from.unwrap_or(begins.now));
     let seconds = work.max(creates.as_secs());
-    let end = end.map(|end| whole(end.max(later(begins.now, creates.as_secs()))));
+    let end = end.map(|end| whole_second(end.max(later(begins.now, creates.as_secs()))));
     let end = from.and(end);
     begins.waiting.push(end);
     begins.now = later(begins.now, first_run);
@@ -156,12 +157,6 @@ fn by_precedence(planned: &[DaemonSetPlan]) -> Vec<&DaemonSetPlan> {
 fn later(at: Timestamp, seconds: u64) -> Timestamp {
     let by = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
     at.checked_add(by).unwrap_or(Timestamp::MAX)
-}
-
-/// The next whole second.
-fn whole(at: Timestamp) -> Timestamp {
-    let up = i64::from(at.subsec_nanosecond() > 0);
-    Timestamp::from_second(at.as_second().saturating_add(up)).unwrap_or(at)
 }
 
 /// The time that the update of one node takes, in seconds, by the start times of pods in the

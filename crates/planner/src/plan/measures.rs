@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::document::Counters;
 use super::drift::{Classified, DaemonSetDrift, Deviation, Drift, DriftTotals};
+use super::pause::waits_since;
 use super::status::{DaemonSetStatusReport, StatusReport, status};
 use daemonset::model::{DaemonSetKey, NamespaceName, Pod, PodName, Snapshot};
 
@@ -19,6 +20,8 @@ pub struct Measured {
     pub nodes: Counters,
     /// State of its rollout.
     pub rollout: RolloutState,
+    /// The step in which it waits, and since when, in seconds; `None` if it does not wait.
+    pub waiting: Option<(String, i64)>,
     /// Age of the oldest pod of another template, in seconds; `None` when there is none.
     pub oldest_outdated: Option<i64>,
 }
@@ -72,7 +75,25 @@ pub fn measures(drift: &Drift, snapshot: &Snapshot) -> Vec<Measured> {
         let created = pods.get(&(namespace, name))?.created?;
         Some(snapshot.observed_at.duration_since(created).as_secs())
     };
-    drift.daemon_sets.iter().map(|one| measured(one, &counted, &age)).collect()
+    drift
+        .daemon_sets
+        .iter()
+        .map(|one| Measured { waiting: waiting(one, snapshot), ..measured(one, &counted, &age) })
+        .collect()
+}
+
+/// The step in which a rollout waits, and for how long. Without managed fields, the time counts from
+/// the beginning of the rollout.
+fn waiting(drift: &DaemonSetDrift, snapshot: &Snapshot) -> Option<(String, i64)> {
+    let pause = drift.deviations.iter().find_map(|it| {
+        let Deviation::Waiting { pause, .. } = &it.deviation.reason else { return None };
+        Some(pause)
+    })?;
+    let key = DaemonSetKey::new(drift.namespace.clone(), drift.name.clone());
+    let since = snapshot.daemon_set(&key).and_then(|live| waits_since(live, pause));
+    let seconds = snapshot.observed_at.duration_since(since.unwrap_or(pause.since)).as_secs();
+    let step = pause.waits_for.first().map(|wait| wait.step.clone());
+    Some((step.unwrap_or_default(), seconds.max(0)))
 }
 
 fn measured(
@@ -94,7 +115,7 @@ fn measured(
         }
     }
     let nodes = counted.get(&key).copied().unwrap_or_default();
-    Measured { key, drift: totals, nodes, rollout, oldest_outdated }
+    Measured { key, drift: totals, nodes, rollout, waiting: None, oldest_outdated }
 }
 
 fn state(deviation: &Deviation) -> RolloutState {

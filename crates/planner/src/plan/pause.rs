@@ -111,6 +111,24 @@ impl LeftoverPause {
     }
 }
 
+/// The next whole second: fractions help no reader.
+pub(super) fn whole_second(at: Timestamp) -> Timestamp {
+    let up = i64::from(at.subsec_nanosecond() > 0);
+    Timestamp::from_second(at.as_second().saturating_add(up)).unwrap_or(at)
+}
+
+/// The time since which a rollout waits: that of the last apply by `ds-apply`, which wrote what it
+/// waits for. None if it does not wait, or its managed fields are not known.
+pub(super) fn waits_since(live: &DaemonSet, pause: &PausedRollout) -> Option<Timestamp> {
+    match pause.state {
+        PauseState::Paused | PauseState::Aborted => return None,
+        PauseState::Waiting => {}
+    }
+    let entries = live.raw.pointer("/metadata/managedFields").and_then(Value::as_array)?;
+    let ours = entries.iter().filter(|entry| entry["manager"] == FIELD_MANAGER);
+    ours.filter_map(|entry| entry["time"].as_str()?.parse().ok()).max()
+}
+
 /// The annotation's key, escaped for a JSON pointer.
 fn escaped() -> String {
     ROLLOUT_ANNOTATION.replace('/', "~1")
@@ -162,7 +180,10 @@ impl fmt::Display for PausedRollout {
         write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
         commit.iter().try_for_each(|commit| write!(f, ", commit {}", short_commit(commit)))?;
         from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))?;
-        waits_for.iter().try_for_each(|wait| write!(f, ", {wait}"))
+        waits_for.iter().try_for_each(|wait| {
+            let until = wait.until.map(whole_second);
+            write!(f, ", {}", WaitsFor { until, ..wait.clone() })
+        })
     }
 }
 

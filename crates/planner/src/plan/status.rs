@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Warning};
 use super::lock::LockStatus;
 use super::nodes::Described;
-use super::pause::{PausedRollout, as_declared};
+use super::pause::{PausedRollout, as_declared, waits_since};
 use super::reason::Reason;
 use super::{health, warnings};
 use daemonset::controller::Owner;
@@ -71,6 +72,9 @@ pub struct DaemonSetStatusReport {
     /// The rollout that `ds-apply` has paused or aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<PausedRollout>,
+    /// The time since which the rollout waits, if it does and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Timestamp>,
     /// Its lock: held by a run of `ds-apply` in progress, or left over with an expired lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockStatus>,
@@ -149,6 +153,7 @@ fn budget_view(
         counted: counted(daemon_set_view),
         node_selector: selector_text(&live.spec.template.placement.node_selector),
         age_seconds: age,
+        waits_since: pause.as_ref().and_then(|pause| waits_since(live, pause)),
         pause,
         lock: lock.map(|holder| LockStatus::of(holder, snapshot.observed_at)),
         obstacles: nodes.into_iter().filter_map(|node| obstacles(daemon_set_view, node)).collect(),

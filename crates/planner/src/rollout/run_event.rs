@@ -143,7 +143,7 @@ pub enum RunEventData {
         /// Details of the failed pods, by node.
         evidence: BTreeMap<NodeName, PodEvidence>,
         /// What a later run has to wait for.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waits_for: Vec<WaitsFor>,
         /// Nodes that are not in the desired state, with the codes of the reasons.
         left: BTreeMap<NodeName, Vec<String>>,

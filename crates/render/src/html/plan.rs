@@ -7,13 +7,13 @@ use super::charts::spell;
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
 use super::parts::{
-    Tile, code, compared, diff, folded, guards, list, quiet, section, tiles, warnings,
+    Tile, code, compared, diff, folded, guards, list, quiet, section, table, tiles, warnings,
 };
 use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
 use crate::error::Error;
 use crate::view::{
-    Action, BY_RISK, BaseChange, Change, DaemonSetView, NodeRow, PlanView, WaveView, asked_words,
-    done, effect, happens,
+    Action, BY_RISK, BaseChange, Change, DaemonSetView, NodeRow, PlanView, StepView, WaveView,
+    asked_words, done, effect, happens,
 };
 use daemonset::model::short_commit;
 use planner::plan::{DaemonSetForecast, NewPods, Plan};
@@ -116,6 +116,7 @@ fn each(plan: &PlanView<'_>, verbose: bool) -> Html {
 
 fn entry(daemon_set: &DaemonSetView<'_>, verbose: bool) -> Html {
     let body = [
+        steps(daemon_set),
         list(facts(daemon_set)),
         new_pods(daemon_set),
         daemon_set.base.map(|it| asked(it, verbose)).unwrap_or_default(),
@@ -132,6 +133,23 @@ fn entry(daemon_set: &DaemonSetView<'_>, verbose: bool) -> Html {
     folded(summary.collect(), body.into())
 }
 
+/// What is waited for, the earliest end, and the steps as a table.
+fn steps(daemon_set: &DaemonSetView<'_>) -> Html {
+    let lines = daemon_set.waits_for.iter().chain(&daemon_set.earliest_end);
+    let lines = list(lines.map(|line| Html::from(line.clone())));
+    if daemon_set.steps.is_empty() {
+        return lines;
+    }
+    let rows = daemon_set.steps.iter().map(|step| {
+        let StepView { title, nodes, whereabouts, limits, .. } = step;
+        let cells = [title.clone(), grouped(*nodes), whereabouts.clone(), limits.clone()];
+        cells.into_iter().chain([step.takes_and_state()]).map(Html::from).collect()
+    });
+    let caption = format!("Steps of {}", daemon_set.key);
+    let heads = ["Step", "Nodes", "Which", "Pace", "Takes"];
+    [lines, table(&caption, &heads, rows)].into()
+}
+
 fn facts(daemon_set: &DaemonSetView<'_>) -> impl Iterator<Item = Html> {
     let facts = [
         Some(daemon_set.strategy.clone()),
@@ -141,7 +159,8 @@ fn facts(daemon_set: &DaemonSetView<'_>) -> impl Iterator<Item = Html> {
         daemon_set.after.as_ref().map(|keys| format!("after {keys}")),
         daemon_set.counters.clone(),
     ];
-    let waves = daemon_set.waves.iter().map(wave_words);
+    // Steps have a table.
+    let waves = daemon_set.waves.iter().filter(|_| daemon_set.steps.is_empty()).map(wave_words);
     let owned = daemon_set.owned.iter().map(|it| it.sentence());
     facts.into_iter().flatten().chain(waves).chain(owned).map(Html::from)
 }

@@ -5,14 +5,16 @@ use std::iter;
 use super::comment::{MARKDOWN_LIMIT, MarkdownOptions};
 use super::fields::{Depth, fields};
 use super::fit::LengthVariants;
-use super::markup::{code, fence, folded, html_code, items, prose};
+use super::markup::{Table, code, fence, folded, html_code, items, prose};
 use super::nodes::group_items;
-use crate::view::{DaemonSetView, NodeRow, WaveView, node_words, roughly};
+use crate::view::{DaemonSetView, NodeRow, StepView, WaveView, node_words, roughly};
 use planner::plan::NewPods;
 use planner::words::count;
 
 /// Maximum number of waves that short variants list.
 const MOST_WAVES: usize = 8;
+/// Maximum length of the table of steps, in bytes.
+const LONGEST_STEPS: usize = 4_000;
 /// Maximum number of fields of other managers that short variants list.
 const MOST_OWNED: usize = 5;
 
@@ -25,7 +27,8 @@ pub(super) fn variants(
 }
 
 fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOptions) -> String {
-    let mut blocks: Vec<String> = new_pods(daemon_set, depth).into_iter().collect();
+    let mut blocks = vec![steps(daemon_set)];
+    blocks.extend(new_pods(daemon_set, depth));
     blocks.extend(fields(daemon_set.fields, daemon_set.base, depth));
     let facts = [
         daemon_set.managed_by.map(prose),
@@ -37,7 +40,13 @@ fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOpti
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     blocks.push(items(&facts, facts.len(), "fact"));
     blocks.extend(owned(daemon_set, depth));
-    blocks.extend(waves(&daemon_set.waves, depth, options));
+    if daemon_set.steps.is_empty() {
+        blocks.extend(waves(&daemon_set.waves, depth, options));
+    } else {
+        let differing = daemon_set.steps.iter().filter(|step| !step.is_plain);
+        let groups = differing.map(|step| group_items(&step.groups, depth, options));
+        blocks.extend(groups);
+    }
     let at_once = group_items(&daemon_set.at_once, depth, options);
     if !at_once.is_empty() {
         let title = match daemon_set.waves.len() {
@@ -53,6 +62,22 @@ fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOpti
     blocks.extend(forecast(daemon_set));
     blocks.retain(|block| !block.is_empty());
     folded(&summary(daemon_set), &blocks.join("\n\n"))
+}
+
+/// The steps as a table, the earliest end, and what is waited for.
+fn steps(daemon_set: &DaemonSetView<'_>) -> String {
+    let mut table = Table::new(&["step", "nodes", "which", "pace", "takes"]);
+    for step in &daemon_set.steps {
+        let StepView { title, nodes, whereabouts, limits, .. } = step;
+        let takes = step.takes_and_state();
+        let cells = [title, &nodes.to_string(), whereabouts, limits, &takes].map(|it| prose(it));
+        if !table.row(&cells, LONGEST_STEPS) {
+            break;
+        }
+    }
+    let table = (!daemon_set.steps.is_empty()).then(|| table.to_string());
+    let lines = daemon_set.earliest_end.iter().chain(&daemon_set.waits_for).map(|it| prose(it));
+    table.into_iter().chain(lines).collect::<Vec<_>>().join("\n\n")
 }
 
 /// The line that is visible while the details are collapsed.

@@ -4,8 +4,8 @@ mod field_changes;
 
 use crate::examples::past::pause;
 use crate::examples::{
-    WithNodes as _, guarded, new_image, node, outdated, plan, quiet, rollout, updated, wrong_disk,
-    zone,
+    WithNodes as _, guarded, new_image, node, outdated, plan, quiet, rollout, stepped, updated,
+    wrong_disk, zone,
 };
 use crate::{
     HtmlOptions, MarkdownOptions, TextOptions, plan_html, plan_markdown, plan_name, plan_text,
@@ -43,6 +43,14 @@ fn a_rollout() {
     Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
     About 41m (from 1,236 pod starts seen in this cluster).
     ");
+}
+
+#[test]
+fn a_rollout_by_steps() {
+    insta::assert_snapshot!(text(&stepped()));
+    let verbose = verbose(&stepped());
+    assert!(verbose.contains("wave 2 rest, zone-b"), "{verbose}");
+    assert!(!text(&stepped()).contains("wave 2"), "only with --verbose");
 }
 
 /// `ip-10-0-0-1 … ip-10-0-19-20` would suggest thousands of nodes.

@@ -130,6 +130,7 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
         node_selector: _,
         age_seconds: _,
         pause,
+        waits_since,
         lock,
         obstacles,
     } = status;
@@ -143,7 +144,9 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
             ),
         );
     }
-    remarks.extend(pause.as_ref().map(|pause| format!("{pause}: {}", ways_on(pause.state))));
+    let waits = waits_since.map(|since| format!(", waiting since {since}")).unwrap_or_default();
+    let paused = pause.as_ref();
+    remarks.extend(paused.map(|pause| format!("{pause}{waits}: {}", ways_on(pause.state))));
     remarks.extend(lock.as_ref().map(ToString::to_string));
     if remarks.is_empty() && obstacles.is_empty() {
         return;

@@ -102,7 +102,7 @@ impl<'a> StepView<'a> {
         let planned = planned.map(|it| (it.action, it.name.as_ref(), it.reasons.as_slice()));
         let groups = groups(planned, zones);
         let nodes: Vec<&str> =
-            waves.iter().flat_map(|wave| &wave.nodes).map(|node| node.as_ref()).collect();
+            waves.iter().flat_map(|wave| &wave.nodes).map(AsRef::as_ref).collect();
         Self {
             title: "all nodes".to_owned(),
             nodes: u32::try_from(nodes.len()).unwrap_or(u32::MAX),
@@ -129,26 +129,24 @@ impl<'a> StepView<'a> {
 /// `a-04, b-11, c-02`, `domains a, b, c`, or `in 3 zones`.
 fn where_words(waves: &[&Wave], nodes: &[&str], zones: &Zones) -> String {
     let domains: Vec<&str> = waves.iter().filter_map(|wave| wave.domain.as_deref()).collect();
-    match whereabouts(nodes, zones_of(nodes, zones)) {
-        Whereabouts::Each(names) => neutral::line(&names).into_owned(),
-        Whereabouts::Ranges(_) | Whereabouts::Zones(_) | Whereabouts::Unclear
-            if domains.len() > MOST_DOMAINS =>
-        {
-            count(domains.len(), "domain")
-        }
-        Whereabouts::Ranges(_) | Whereabouts::Zones(_) | Whereabouts::Unclear
-            if !domains.is_empty() =>
-        {
+    let of_domains = || match domains.len() {
+        0 => None,
+        1..=MOST_DOMAINS => {
             let names = domains.iter().map(|name| match *name {
                 "" => "(none)".into(),
                 name => neutral::line(name),
             });
             let word = if domains.len() == 1 { "domain" } else { "domains" };
-            format!("{word} {}", names.collect::<Vec<_>>().join(", "))
+            Some(format!("{word} {}", names.collect::<Vec<_>>().join(", ")))
         }
-        Whereabouts::Ranges(names) => neutral::line(&names).into_owned(),
-        Whereabouts::Zones(zones) => zones,
-        Whereabouts::Unclear => String::new(),
+        several => Some(count(several, "domain")),
+    };
+    let line = |names: String| neutral::line(&names).into_owned();
+    match whereabouts(nodes, zones_of(nodes, zones)) {
+        Whereabouts::Each(names) => line(names),
+        Whereabouts::Ranges(names) => of_domains().unwrap_or_else(|| line(names)),
+        Whereabouts::Zones(zones) => of_domains().unwrap_or(zones),
+        Whereabouts::Unclear => of_domains().unwrap_or_default(),
     }
 }
 
@@ -198,7 +196,7 @@ fn takes(
     let counted = if is_last { waves.len() } else { waves.len().saturating_sub(1) };
     let soaking = waves.iter().take(counted).filter(|wave| wave.soak_seconds > 0);
     let times = soaking.clone().count();
-    let of_domains = soaking.last().map(|wave| match times {
+    let of_domains = soaking.clone().next().map(|wave| match times {
         1 => Soak(wave.soak_seconds).to_string(),
         times => format!("{times} x {}", Soak(wave.soak_seconds)),
     });

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::nodes::is_zero;
 use daemonset::model::TimeZoneName;
 
 /// The part of a forecast that is one DaemonSet.
@@ -56,8 +57,4 @@ pub struct StepForecast {
     pub begins: Timestamp,
     /// The time at which its last soak ends.
     pub ends: Timestamp,
-}
-
-fn is_zero(seconds: &u64) -> bool {
-    *seconds == 0
 }

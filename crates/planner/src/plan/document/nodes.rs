@@ -48,8 +48,9 @@ pub struct Wave {
     pub nodes: Vec<NodeName>,
 }
 
-fn is_zero(seconds: &u32) -> bool {
-    *seconds == 0
+/// For `skip_serializing_if`.
+pub(super) fn is_zero<T: Default + PartialEq>(seconds: &T) -> bool {
+    *seconds == T::default()
 }
 
 /// A step of the policy, in this cluster. It contains the nodes of all earlier steps.

@@ -16,7 +16,7 @@ pub(super) fn steps(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
     for wave in &daemon_set.waves {
         match position(wave) {
             Some(at) if steps[at].state == StepState::Done => {
-                flaws.push(Flaw::WaveStep(wave.index))
+                flaws.push(Flaw::WaveStep(wave.index));
             }
             None if wave.step.is_some() || !steps.is_empty() => {
                 flaws.push(Flaw::WaveStep(wave.index));

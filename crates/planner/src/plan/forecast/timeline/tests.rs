@@ -117,7 +117,7 @@ fn steps_soak_once_and_domains_after_each_wave() {
             (10, 50, 60),
         ),
     ] {
-        let plan = DaemonSetPlan { steps, waves, waits_for, ..plan() };
+        let plan = DaemonSetPlan { steps, waits_for, waves, ..plan() };
         let found = course(&plan, &json!([]));
         let end = Some(at(end));
         assert_eq!((found.work, found.soak, found.end), (work, soak, end), "{rule}");
