@@ -18,6 +18,7 @@ use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use daemonset::model::Node;
 use planner::plan::{self, Detail, Plan};
+use planner::rollout::Extent;
 use render::{self, HtmlOptions, MarkdownOptions};
 
 /// Show what applying the source would do to every node, and why (the default)
@@ -159,6 +160,7 @@ async fn read_and_decide(
         source,
         warnings,
         created_at: shell.now,
+        extent: &Extent::All,
         detail: detail(&args.detail),
     });
     Ok(Decided { plan, markdown, nodes: snapshot.nodes })

@@ -185,3 +185,32 @@ fn a_predecessor_outside_of_the_source_is_judged_by_the_live_object() {
         assert!(versions(&sandbox).contains("d2"), "{want:?}: {run}");
     }
 }
+
+/// The policies of the examples are for DaemonSets of the example fleet.
+#[test]
+fn the_examples_of_policies_select_daemon_sets_of_the_fleet() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    for (name, selected, steps) in [
+        ("cni-by-zone", "kube-system/overlay-agent", vec!["canary", "rest"]),
+        ("log-agent-canary", "logging/fluent-bit", vec!["watched", "arm", "half", "rest"]),
+        ("gpu-driver", "gpu/gpu-device-plugin", vec![]),
+    ] {
+        let sandbox = Sandbox::new();
+        let run = sandbox.ds_plan(&format!(
+            "--snapshot {} -f {} --policy {} -o json",
+            path("fleet/cluster.json"),
+            path("fleet/manifests"),
+            path(&format!("policies/{name}.yaml")),
+        ));
+        let plan: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
+        let all = plan["daemonSets"].as_array().unwrap();
+        let mut paced = all.iter().filter(|one| one["policy"] == name);
+        let one = paced.next().unwrap_or_else(|| panic!("{run}"));
+        let key = format!("{}/{}", one["namespace"], one["name"]).replace('"', "");
+        assert_eq!((key.as_str(), paced.next()), (selected, None));
+        let found = one["steps"].as_array().cloned().unwrap_or_default();
+        let found: Vec<&str> = found.iter().map(|step| step["name"].as_str().unwrap()).collect();
+        assert_eq!(found, steps, "{name}");
+    }
+}

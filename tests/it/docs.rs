@@ -245,7 +245,17 @@ fn type_of(schema: &Value, definitions: &Value) -> String {
     }
 }
 
-/// One row per field; the fields of an object follow it.
+/// The type of a field that may be null; null if it is none.
+fn optional(field: &Value) -> &Value {
+    let choices = field["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_null = |choice: &&Value| choice["type"] == "null";
+    if !choices.iter().any(|choice| is_null(&choice)) {
+        return &Value::Null;
+    }
+    choices.iter().find(|choice| !is_null(choice)).unwrap_or(&Value::Null)
+}
+
+/// One row per field; the fields of an object, or of the objects of a list, follow it.
 fn rows(object: &Value, definitions: &Value, prefix: &str, into: &mut Vec<String>) {
     let required = object["required"].as_array().cloned().unwrap_or_default();
     for (name, field) in object["properties"].as_object().unwrap() {
@@ -258,11 +268,27 @@ fn rows(object: &Value, definitions: &Value, prefix: &str, into: &mut Vec<String
         };
         let kind = type_of(field, definitions);
         into.push(format!("| `{path}` | {kind} | {default} | {words} |\n"));
-        let reference = field["$ref"].as_str().map(|name| name.trim_start_matches("#/$defs/"));
-        let inner = reference.map_or(field, |name| &definitions[name]);
-        if inner["properties"].is_object() {
-            rows(inner, definitions, &format!("{path}."), into);
+        for (field, end) in [(field, "."), (optional(field), "."), (&field["items"], "[].")] {
+            let reference = field["$ref"].as_str().map(|name| name.trim_start_matches("#/$defs/"));
+            let inner = reference.map_or(field, |name| &definitions[name]);
+            if inner["properties"].is_object() {
+                rows(inner, definitions, &format!("{path}{end}"), into);
+            }
         }
+    }
+}
+
+/// Each of them is quoted as it is.
+#[test]
+fn the_examples_of_policies_are_in_the_guide() {
+    let page = page_at("docs/src/policy.md");
+    let folder = Path::new(ROOT).join("examples/policies");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let quoted = files.map(|file| format!("```yaml\n{}```\n", fs::read_to_string(file).unwrap()));
+    let quoted: Vec<String> = quoted.collect();
+    assert_eq!(quoted.len(), 3);
+    for example in quoted {
+        assert!(page.contains(&example), "{example}");
     }
 }
 

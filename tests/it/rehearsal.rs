@@ -175,7 +175,15 @@ fn other_commands_are_rehearsed_too() {
     for (line, code, want) in [
         ("undo logging/fluent-bit", 0, "35 nodes replaced"),
         ("roll gpu/gpu-device-plugin", 0, "of the cluster's time"),
+        (
+            "roll gpu/gpu-device-plugin",
+            0,
+            "OnDelete, this run replaces pods, at most 1 unavailable",
+        ),
         ("step gpu/gpu-device-plugin --count 1", 0, "of the cluster's time"),
+        // Its pod is up to date.
+        ("step gpu/gpu-device-plugin --nodes gpu-a-01", 0, "Plan: nothing to do"),
+        ("step gpu/gpu-device-plugin --nodes gpu-z-99", 1, "error: node gpu-z-99 not found"),
         ("release logging/fluent-bit", 64, "a release cannot be rehearsed"),
     ] {
         let run = sandbox.ds_apply(&format!("{line} --rehearse --snapshot {snapshot}"));

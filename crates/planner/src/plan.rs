@@ -27,6 +27,7 @@ mod input;
 pub mod lint;
 mod lock;
 mod measures;
+mod narrow;
 mod nodes;
 mod object;
 mod pause;
@@ -105,6 +106,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         source,
         mut warnings,
         created_at,
+        extent,
         detail,
     } = input;
     warnings.extend(warnings::of_cluster(snapshot));
@@ -134,7 +136,10 @@ pub fn plan(input: Input<'_>) -> Plan {
     let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
     let mut guards = Vec::from_iter(prune.and_then(|prune| prune::mass_deletion(prune, snapshot)));
     warnings.extend(prune::warnings(&source, prune, &applied, snapshot));
-    let daemon_sets = plans(planned, &mut guards, &mut warnings);
+    let mut daemon_sets = plans(planned, &mut guards, &mut warnings);
+    for one in &mut daemon_sets {
+        narrow::narrow(one, extent);
+    }
     warnings.extend(of_nodes);
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), &desired, snapshot));
     let forecast = forecast::forecast(&daemon_sets, &desired, &starts);

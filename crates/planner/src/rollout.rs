@@ -76,9 +76,10 @@ use jiff::Timestamp;
 /// The first write of a run on this cluster, for a dry run before the run begins. `None` when the
 /// DaemonSet needs no write.
 ///
-/// The deadline of the task is ignored; the run itself checks it.
+/// The deadline of the task is ignored, and what the policy makes it wait for: the run itself checks
+/// them, and a template that the server rejects is found before a wait.
 pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) -> Option<Write> {
-    let task = Task { deadline: None, ..task.clone() };
+    let task = Task { deadline: None, pace: task.pace.budgets(), ..task.clone() };
     let (_, effects) = step(State::new(task), Event::Observed, observed, now);
     effects.into_iter().find_map(|effect| match effect {
         Effect::Write(write) => Some(*write),

@@ -23,6 +23,7 @@ use daemonset::model::{
     DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, NamespaceName, Snapshot,
 };
 use planner::plan::{DaemonSetPlan, Difference, Plan, Prune, Stale};
+use planner::rollout::Extent;
 use source::{FilesVersion, ReferenceName};
 
 /// Apply the DaemonSets in git, or a saved plan (the default)
@@ -226,7 +227,8 @@ async fn prepare(
     let pruned = source.prune_namespaces.clone();
     let gone = prune.of(&declared, &pruned);
     let (desired, namespaces) = (&*daemon_sets, &namespaces);
-    let wanted = ApprovalRequest { desired, source, warnings, prune: gone, namespaces };
+    let extent = &Extent::All;
+    let wanted = ApprovalRequest { desired, source, warnings, prune: gone, namespaces, extent };
     let mut now = planned(&snapshot, wanted, &args.common, shell.now);
     let binding = args.saved.binding();
     let saved = saved.map(|saved| saved.approved(&mut now, binding)).transpose()?;

@@ -10,6 +10,7 @@ use super::flags::{AllowFlags, CommonFlags};
 use crate::error::Error;
 use daemonset::model::{DesiredDaemonSet, NamespaceName, Place, Snapshot};
 use planner::plan::{self, Binding, Guard, Plan, Prune, SourceInfo, Warning};
+use planner::rollout::Extent;
 
 /// The input of a plan that is to be approved.
 pub(super) struct ApprovalRequest<'a> {
@@ -23,13 +24,22 @@ pub(super) struct ApprovalRequest<'a> {
     pub prune: Option<Prune<'a>>,
     /// The namespaces in the source, and where.
     pub namespaces: &'a BTreeMap<NamespaceName, Place>,
+    /// The outdated pods to replace.
+    pub extent: &'a Extent,
 }
 
 impl<'a> ApprovalRequest<'a> {
     /// A request for these DaemonSets, without warnings and pruning.
     pub(super) fn only(desired: &'a [DesiredDaemonSet], source: SourceInfo) -> Self {
         let namespaces = const { &BTreeMap::new() };
-        Self { desired, source, warnings: Vec::new(), prune: None, namespaces }
+        Self {
+            desired,
+            source,
+            warnings: Vec::new(),
+            prune: None,
+            namespaces,
+            extent: &Extent::All,
+        }
     }
 }
 
@@ -53,7 +63,7 @@ pub(super) fn planned(
     args: &CommonFlags,
     created_at: Timestamp,
 ) -> Plan {
-    let ApprovalRequest { desired, source, warnings, prune, namespaces } = wanted;
+    let ApprovalRequest { desired, source, warnings, prune, namespaces, extent } = wanted;
     let mut desired = Cow::Borrowed(desired);
     for at in 0..desired.len() {
         if let Some(goal) = resumed(snapshot, &desired[at], args) {
@@ -67,6 +77,7 @@ pub(super) fn planned(
         source,
         warnings,
         created_at,
+        extent,
         ..plan::Input::of(snapshot, &desired)
     })
 }

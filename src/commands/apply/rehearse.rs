@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
@@ -22,7 +23,7 @@ use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
 use cluster::{Holder, Scope};
-use daemonset::model::{Faults, NamespaceName, Snapshot};
+use daemonset::model::{Faults, NamespaceName, Snapshot, Span};
 use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use executor::Interrupt;
 
@@ -100,6 +101,12 @@ impl OnIt {
     ) -> Result<Finished, Error> {
         let Self { command, global, mut shell, save } = self;
         let seed = rehearsal.seed;
+        let start = snapshot.observed_at;
+        let approvals = rehearsal.faults.approvals.iter().map(|approval| {
+            let after = approval.at.map_or(Duration::ZERO, |Span(after)| after);
+            (approval.clone(), start.saturating_add(after).unwrap_or(start))
+        });
+        let approvals = approvals.collect();
         let world = World::begin(&snapshot, rehearsal).map_err(RehearsalError::Load)?;
         let nodes = snapshot.nodes.len();
         shell.now = snapshot.observed_at;
@@ -111,6 +118,7 @@ impl OnIt {
         let about = "on an embedded copy of the cluster; the cluster itself is not changed";
         title(about, output, printer)?;
         let mut on = session_on(&shell, &world, holder.clone(), interrupts).with_output(output);
+        on.rehearsed_approvals = approvals;
         let done = in_session(command.approved(), &global, &mut on).await;
         let took = world.clock().now();
         let mut done = on.reported(done, printer);

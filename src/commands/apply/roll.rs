@@ -17,7 +17,7 @@ use crate::flags::name::{GivenName, NAME};
 use daemonset::controller::Owner;
 use daemonset::model::{DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot};
 use executor::permissions::{Errand, Work};
-use planner::plan::{Binding, GuardCode, Plan, SourceInfo};
+use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy};
 use planner::roll::as_rolling_update;
 use planner::rollout::{Extent, Goal, Provenance, Task};
 
@@ -102,7 +102,12 @@ impl InSequence for One<'_> {
             Asking { args: self.args, approved: &approved, version: None, binding, predecessors };
         let managed_by = find(&snapshot, self.key)?.managed_by;
         let errand = Errand::with(self.key, managed_by, Work::Roll);
-        if !asking.approve(&approved, &[errand], false, session).await?.any {
+        // The plan is made as if the strategy were RollingUpdate.
+        let mut shown = approved.clone();
+        for one in &mut shown.daemon_sets {
+            one.strategy = Strategy::OnDelete;
+        }
+        if !asking.approve(&shown, &[errand], false, session).await?.any {
             return Ok(Exit::Done);
         }
         let lock = session.lock(self.key, &self.args.pace, self.args.output).await?;
@@ -126,11 +131,21 @@ impl One<'_> {
         let live = find(snapshot, self.key)?;
         let (snapshot, desired) = as_rolling_update(snapshot, live, self.max_unavailable())?;
         let desired = [desired];
-        let wanted = ApprovalRequest::only(&desired, SourceInfo::default());
+        let extent = &self.extent(&snapshot)?;
+        let wanted =
+            ApprovalRequest { extent, ..ApprovalRequest::only(&desired, SourceInfo::default()) };
         let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
         // The object is not written, so a GitOps tool has nothing to revert.
         plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
         Ok(plan)
+    }
+
+    fn extent(&self, snapshot: &Snapshot) -> Result<Extent, Error> {
+        Ok(match self.extent {
+            None => Extent::All,
+            Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
+            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(known(nodes, snapshot)?),
+        })
     }
 
     fn max_unavailable(&self) -> IntOrPercent {
@@ -138,13 +153,8 @@ impl One<'_> {
     }
 
     fn task(&self, plan: &Plan, snapshot: &Snapshot, session: &Session) -> Result<Task, Error> {
-        let extent = match self.extent {
-            None => Extent::All,
-            Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
-            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(known(nodes, snapshot)?),
-        };
         Ok(Task {
-            goal: Goal::Roll(extent),
+            goal: Goal::Roll(self.extent(snapshot)?),
             pace: self.pace(),
             waves: plan.daemon_sets.first().map(|one| one.waves.clone()).unwrap_or_default(),
             provenance: Provenance {

@@ -25,7 +25,8 @@ use cluster::{
 };
 use daemonset::controller::Owner;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, RehearsedApproval,
+    Snapshot,
 };
 use executor::{Interrupt, Run};
 use planner::rollout::{Ending, Outcome, Record, Task};
@@ -56,6 +57,8 @@ pub(super) struct Session {
     interrupted: bool,
     /// Whether there was anything to do.
     acted: bool,
+    /// What people approve during a rehearsal, with the time.
+    pub rehearsed_approvals: Vec<(RehearsedApproval, Timestamp)>,
     /// The outcome of the last rollout of each DaemonSet.
     outcomes: BTreeMap<DaemonSetKey, Outcome>,
     /// Whether each DaemonSet is done, as far as the run knows.
@@ -108,6 +111,7 @@ impl Session {
             holder,
             logs: false,
             suggested_undo: SuggestedUndo::Previous,
+            rehearsed_approvals: Vec::new(),
             clock,
             output: Format::Text,
             recording: shell.rehearsal.then(Recording::default),

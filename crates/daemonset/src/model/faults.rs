@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{Labels, Node, NodeName, Taint};
+use super::{DaemonSetKey, Labels, Node, NodeName, Taint};
 
 /// A list of faults, as written in a file.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -32,6 +32,29 @@ pub struct Faults {
     /// lifecycle controller and the pod garbage collector.
     #[serde(default)]
     pub controller_manager_down: Vec<Period>,
+    /// Approvals of steps (`ds-apply approve`). They are no faults, but what people do meanwhile.
+    #[serde(default)]
+    pub approvals: Vec<RehearsedApproval>,
+}
+
+/// A step of a policy is approved during the rehearsal.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RehearsedApproval {
+    /// `NAMESPACE/NAME` of the DaemonSet. Default: all whose policy has the step.
+    #[serde(default, deserialize_with = "key")]
+    #[schemars(with = "Option<String>")]
+    pub daemon_set: Option<DaemonSetKey>,
+    /// The step.
+    pub step: String,
+    /// When it is approved. Default: the beginning of the rehearsal.
+    #[serde(default)]
+    pub at: Option<Span>,
+}
+
+fn key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DaemonSetKey>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| text.parse().map_err(de::Error::custom)).transpose()
 }
 
 /// Version of the document's form.
@@ -61,6 +84,7 @@ impl Default for Faults {
             nodes: Vec::new(),
             api: Vec::new(),
             controller_manager_down: Vec::new(),
+            approvals: Vec::new(),
         }
     }
 }

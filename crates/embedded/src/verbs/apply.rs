@@ -1,5 +1,5 @@
 //! Server-side apply (upstream: `applyPatcher`, the field managers). The crate `ssa` merges
-//! objects; it supports DaemonSets only.
+//! objects; here it is used for DaemonSets. ConfigMaps are merged without owners of fields.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// 409 if other managers own fields that would change and `force` is not set, or if the `uid`
-    /// or `resourceVersion` differ; 501 for kinds other than DaemonSet.
+    /// or `resourceVersion` differ; 501 for kinds other than DaemonSet and ConfigMap.
     pub(crate) fn apply(
         &mut self,
         target: Target<'_>,
@@ -25,8 +25,12 @@ impl Verbs<'_> {
         force: bool,
     ) -> Result<(Arc<Object>, bool), Status> {
         let Target { kind, namespace, name, .. } = target;
-        if kind != Kind::DaemonSet {
-            return Err(Status::not_implemented(format!("server-side apply of {kind}s")));
+        match kind {
+            Kind::DaemonSet => {}
+            Kind::ConfigMap => return self.apply_config_map(target, applied),
+            _others => {
+                return Err(Status::not_implemented(format!("server-side apply of {kind}s")));
+            }
         }
         let manager = self.options.manager;
         check_applied(target, applied)?;
@@ -57,6 +61,31 @@ impl Verbs<'_> {
             }
             None => self.create_applied(target, object).map(|created| (created, true)),
         }
+    }
+
+    /// Applies a ConfigMap: sets its labels and the keys of its data. No owners of fields are
+    /// recorded, so nothing conflicts, and a key that is no longer applied stays.
+    fn apply_config_map(
+        &mut self,
+        target: Target<'_>,
+        applied: &Value,
+    ) -> Result<(Arc<Object>, bool), Status> {
+        check_applied(target, applied)?;
+        let Target { kind, namespace, name, .. } = target;
+        let Some(live) = self.store.get(kind, namespace, name).cloned() else {
+            return self.create_applied(target, applied.clone()).map(|created| (created, true));
+        };
+        let mut object = live.value();
+        for field in ["/metadata/labels", "/data"] {
+            let Some(Value::Object(pairs)) = applied.pointer(field).cloned() else { continue };
+            match object.pointer_mut(field) {
+                Some(Value::Object(present)) => present.extend(pairs),
+                Some(_) | None if field == "/data" => object["data"] = pairs.into(),
+                Some(_) | None => object["metadata"]["labels"] = pairs.into(),
+            }
+        }
+        check_place(target, &mut object)?;
+        Ok((self.replace(target, &live, object, Ownership::Applied)?, false))
     }
 
     fn create_applied(

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::document::{SourceInfo, Warning};
 use super::secrets::ShownValues;
+use crate::rollout::Extent;
 use daemonset::model::{
     Cascade, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Place, Snapshot,
 };
@@ -33,6 +34,8 @@ pub struct Input<'a> {
     pub warnings: Vec<Warning>,
     /// Time at which the plan is made.
     pub created_at: Timestamp,
+    /// The outdated pods that are replaced (`step`); the digest is that of all.
+    pub extent: &'a Extent,
     /// Level of detail of the document.
     pub detail: Detail<'a>,
 }
@@ -50,6 +53,7 @@ impl<'a> Input<'a> {
             source: SourceInfo::default(),
             warnings: Vec::new(),
             created_at: snapshot.observed_at,
+            extent: &Extent::All,
             detail: Detail::default(),
         }
     }

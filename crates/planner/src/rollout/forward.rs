@@ -117,13 +117,11 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let from = self.state.from.clone();
+        let resumed = pause.filter(|it| same_template && it.state == PauseState::Paused);
+        let pause = (paced && outdated).then(|| self.pause(target, PauseState::Paused, from));
         // A rollout that is resumed began when it was paused first.
-        let since = pause.filter(|it| same_template && it.state == PauseState::Paused);
-        let since = since.map(|pause| pause.since);
-        let pause = (paced && outdated).then(|| {
-            let pause = self.pause(target, PauseState::Paused, from);
-            PausedRollout { since: since.unwrap_or(pause.since), ..pause }
-        });
+        let since = resumed.map(|it| it.since);
+        let pause = pause.map(|it| PausedRollout { since: since.unwrap_or(it.since), ..it });
         Err(self.write_target(target, Some(live), pause))
     }
 

@@ -143,8 +143,8 @@ impl<'a> DaemonSetView<'a> {
             managed_by: managed_words(*managed_by),
             policy: policy.as_deref(),
             after: (!after.is_empty()).then(|| after.join(", ")),
-            strategy: strategy_words(*strategy),
-            on_delete: *strategy == Strategy::OnDelete,
+            strategy: strategy_words(*strategy, &plan.waves),
+            on_delete: *strategy == Strategy::OnDelete && plan.waves.is_empty(),
             pause: pause.as_ref().map(|pause| pause_words(pause, plan)),
             revision: revision_words(revision),
             revision_names: revision_names(revision),
@@ -320,8 +320,15 @@ fn revision_names(revision: &RevisionPlan) -> Option<String> {
     (!names.is_empty()).then(|| names.join(" "))
 }
 
-fn strategy_words(strategy: Strategy) -> String {
+/// The strategy; with `OnDelete`, only a run that replaces the pods itself (`roll`, `step`) has waves.
+fn strategy_words(strategy: Strategy, waves: &[Wave]) -> String {
     match strategy {
+        Strategy::OnDelete if let Some(wave) = waves.first() => {
+            format!(
+                "OnDelete, this run replaces pods, at most {} unavailable",
+                wave.max_unavailable
+            )
+        }
         Strategy::OnDelete => "OnDelete, a pod is replaced after it is deleted manually".to_owned(),
         Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired } => {
             format!("RollingUpdate, at most {max_unavailable} of {desired} unavailable")

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::{Deadline, Domains, OnFailure, PolicySpec, Ramp, WhileWaiting};
+use super::{Deadline, Domains, OnFailure, PolicySpec, PolicyStep, Ramp, WhileWaiting};
 use crate::model::IntOrPercent;
 use crate::model::min_ready::DEFAULT as DEFAULT_MIN_READY;
 
@@ -29,69 +29,125 @@ impl PolicySpec {
             while_waiting,
             max_duration,
         } = self;
-        let mut loosened = Vec::new();
-        let mut differs = |is_looser: bool, field: &str, before: String, after: String| {
-            if is_looser {
-                loosened.push(format!("{field} from {before} to {after}"));
-            }
-        };
-        let limit = |limit: Option<IntOrPercent>| limit.map_or("none".into(), |it| it.to_string());
-        let is_looser = allows_more(*max_unavailable, after.max_unavailable);
-        let (was, is) = (limit(*max_unavailable), limit(after.max_unavailable));
-        differs(is_looser, "maxUnavailable", was, is);
-        let seconds = |seconds: Option<u32>| {
-            seconds.map_or("the default".to_owned(), |seconds| seconds.to_string())
-        };
-        let is_looser = match (*min_ready_seconds, after.min_ready_seconds) {
-            (Some(before), Some(after)) => after < before,
-            // The default is 0 if there is a readiness probe.
-            (Some(before), None) => before > 0,
-            (None, Some(after)) => after < DEFAULT_MIN_READY,
-            (None, None) => false,
-        };
-        let (was, is) = (seconds(*min_ready_seconds), seconds(after.min_ready_seconds));
-        differs(is_looser, "minReadySeconds", was, is);
-        let is_looser = (*ramp, after.ramp) == (Ramp::Double, Ramp::None);
-        differs(is_looser, "ramp", "double".to_owned(), "none".to_owned());
-        let (was, is) = (progress_deadline.0, after.progress_deadline.0);
-        differs(is > was, "progressDeadline", format!("{was} s"), format!("{is} s"));
         let (was, is) = (skip_unready_nodes.max, after.skip_unready_nodes.max);
-        let is_looser = allows_more(Some(was), Some(is));
-        differs(is_looser, "skipUnreadyNodes", was.to_string(), is.to_string());
-        let (was, is) = (*max_restarts, after.max_restarts);
-        differs(is > was, "maxRestarts", was.to_string(), is.to_string());
-        let is_looser = *on_failure != after.on_failure && after.on_failure != OnFailure::Abort;
-        differs(is_looser, "onFailure", on_failure.to_string(), after.on_failure.to_string());
-        let (was, is) = (managed_by.to_string(), after.managed_by.to_string());
-        differs(was != is, "managedBy", was, is);
-        let is_looser = predecessors.iter().any(|key| !after.after.contains(key));
-        differs(is_looser, "after", listed(predecessors), listed(&after.after));
-        let is_looser = domains.is_some() && *domains != after.domains;
-        let text = |domains: &Option<Domains>| {
-            domains.as_ref().map_or("none".to_owned(), ToString::to_string)
-        };
-        differs(is_looser, "domains", text(domains), text(&after.domains));
-        let is_looser = !steps.is_empty() && *steps != after.steps;
-        differs(is_looser, "steps", listed(steps), listed(&after.steps));
-        // Fewer windows are stricter, none at all are looser.
-        let is_looser = !windows.is_empty()
-            && (after.windows.is_empty() || after.windows.iter().any(|it| !windows.contains(it)));
-        differs(is_looser, "windows", listed(windows), listed(&after.windows));
-        let is_looser = exclusions.iter().any(|it| !after.exclusions.contains(it));
-        differs(is_looser, "exclusions", listed(exclusions), listed(&after.exclusions));
-        let is_looser =
-            (*while_waiting, after.while_waiting) == (WhileWaiting::LastGood, WhileWaiting::Target);
-        differs(is_looser, "whileWaiting", "lastGood".to_owned(), "target".to_owned());
-        let is_looser = match (max_duration, after.max_duration) {
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some(before), Some(after)) => after.0 > before.0,
-        };
-        let text =
-            |limit: Option<Deadline>| limit.map_or("none".to_owned(), |it| format!("{} s", it.0));
-        differs(is_looser, "maxDuration", text(*max_duration), text(after.max_duration));
-        loosened
+        let found = [
+            max_unavailable_loosened(*max_unavailable, after.max_unavailable),
+            min_ready_loosened(*min_ready_seconds, after.min_ready_seconds),
+            (*ramp == Ramp::Double && after.ramp == Ramp::None)
+                .then(|| differs("ramp", "double", "none")),
+            (after.progress_deadline.0 > progress_deadline.0).then(|| {
+                let (was, is) = (seconds(*progress_deadline), seconds(after.progress_deadline));
+                differs("progressDeadline", was, is)
+            }),
+            allows_more(Some(was), Some(is)).then(|| differs("skipUnreadyNodes", was, is)),
+            (after.max_restarts > *max_restarts)
+                .then(|| differs("maxRestarts", max_restarts, after.max_restarts)),
+            (on_failure != &after.on_failure && after.on_failure != OnFailure::Abort)
+                .then(|| differs("onFailure", on_failure, after.on_failure)),
+            (managed_by != &after.managed_by)
+                .then(|| differs("managedBy", managed_by, after.managed_by)),
+            (!contains(&after.after, predecessors))
+                .then(|| differs("after", listed(predecessors), listed(&after.after))),
+            domains_loosened(domains.as_ref(), after.domains.as_ref()),
+            (!keep_all(steps, &after.steps))
+                .then(|| differs("steps", listed(steps), listed(&after.steps))),
+            // Fewer windows are stricter, none at all are looser.
+            (!windows.is_empty()
+                && (after.windows.is_empty() || !contains(windows, &after.windows)))
+            .then(|| differs("windows", listed(windows), listed(&after.windows))),
+            (!contains(&after.exclusions, exclusions))
+                .then(|| differs("exclusions", listed(exclusions), listed(&after.exclusions))),
+            (*while_waiting == WhileWaiting::LastGood
+                && after.while_waiting == WhileWaiting::Target)
+                .then(|| differs("whileWaiting", "lastGood", "target")),
+            max_duration_loosened(*max_duration, after.max_duration),
+        ];
+        found.into_iter().flatten().collect()
     }
+}
+
+/// `maxUnavailable from 1 to 2`.
+fn differs(field: &str, before: impl Display, after: impl Display) -> String {
+    format!("{field} from {before} to {after}")
+}
+
+fn max_unavailable_loosened(
+    before: Option<IntOrPercent>,
+    after: Option<IntOrPercent>,
+) -> Option<String> {
+    allows_more(before, after).then(|| differs("maxUnavailable", or_none(before), or_none(after)))
+}
+
+fn min_ready_loosened(before: Option<u32>, after: Option<u32>) -> Option<String> {
+    let is_looser = match (before, after) {
+        (Some(before), Some(after)) => after < before,
+        // The default is 0 if there is a readiness probe.
+        (Some(before), None) => before > 0,
+        (None, Some(after)) => after < DEFAULT_MIN_READY,
+        (None, None) => false,
+    };
+    let text = |seconds: Option<u32>| {
+        seconds.map_or("the default".to_owned(), |seconds| seconds.to_string())
+    };
+    is_looser.then(|| differs("minReadySeconds", text(before), text(after)))
+}
+
+fn max_duration_loosened(before: Option<Deadline>, after: Option<Deadline>) -> Option<String> {
+    let is_looser = match (before, after) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(before), Some(after)) => after.0 > before.0,
+    };
+    is_looser.then(|| {
+        let text = |limit: Option<Deadline>| or_none(limit.map(seconds));
+        differs("maxDuration", text(before), text(after))
+    })
+}
+
+fn domains_loosened(before: Option<&Domains>, after: Option<&Domains>) -> Option<String> {
+    let is_looser = match (before, after) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(before), Some(after)) => {
+            let Domains { key, at_once, max_unavailable, first, soak } = before;
+            key != &after.key
+                || after.at_once > *at_once
+                || allows_more(*max_unavailable, after.max_unavailable)
+                || first != &after.first
+                || after.soak < *soak
+        }
+    };
+    is_looser.then(|| differs("domains", or_none(before), or_none(after)))
+}
+
+/// Whether all steps are kept, in their order and as strict as before. Others may be added between
+/// them.
+fn keep_all(before: &[PolicyStep], after: &[PolicyStep]) -> bool {
+    let mut after = after.iter();
+    before.iter().all(|step| after.any(|now| keeps(step, now)))
+}
+
+fn keeps(before: &PolicyStep, after: &PolicyStep) -> bool {
+    let PolicyStep { name, nodes, spread, max_unavailable, approve, soak } = before;
+    name == &after.name
+        && nodes == &after.nodes
+        && spread == &after.spread
+        && !allows_more(*max_unavailable, after.max_unavailable)
+        && *approve <= after.approve
+        && *soak <= after.soak
+}
+
+/// Whether the first list has all items of the second one.
+fn contains<T: PartialEq>(list: &[T], items: &[T]) -> bool {
+    items.iter().all(|item| list.contains(item))
+}
+
+fn seconds(deadline: Deadline) -> String {
+    format!("{} s", deadline.0)
+}
+
+fn or_none(value: Option<impl Display>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
 /// Whether the second limit may be wider than the first one.
@@ -115,4 +171,103 @@ fn listed(items: &[impl Display]) -> String {
         return "none".to_owned();
     }
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Fields of a policy before, those after, and the beginning of the text; empty if the policy
+    /// is not looser.
+    fn cases() -> Vec<(Value, Value, &'static str)> {
+        let steps = |steps: &[&str]| {
+            let step = |text: &&str| {
+                let (name, nodes) = text.split_once(' ').unwrap();
+                let (nodes, rest) = nodes.split_once(' ').unwrap_or((nodes, ""));
+                let mut step = json!({"name": name, "nodes": nodes});
+                for word in rest.split_whitespace() {
+                    match word.split_once('=') {
+                        Some((field, value)) => step[field] = value.into(),
+                        None => step["approve"] = true.into(),
+                    }
+                }
+                step
+            };
+            json!({"steps": steps.iter().map(step).collect::<Vec<_>>()})
+        };
+        let domains = |change: &Value| {
+            let mut domains = json!({
+                "key": "zone", "atOnce": 2, "maxUnavailable": "20%", "first": ["c"], "soak": "15m"
+            });
+            domains.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            json!({"domains": domains})
+        };
+        let same = || domains(&json!({}));
+        let canary = || steps(&["canary 5% maxUnavailable=2 soak=1h"]);
+        let night = || json!({"windows": [{"schedule": "0 2 * * *", "duration": "3h"}]});
+        let freeze = || {
+            json!({"exclusions": [
+                {"from": "2026-12-18T00:00:00Z", "to": "2027-01-04T00:00:00Z", "reason": "freeze"}
+            ]})
+        };
+        vec![
+            (json!({"after": ["a/b", "a/c"]}), json!({"after": ["a/c"]}), "after from a/b; a/c to"),
+            (json!({"after": ["a/b"]}), json!({"after": ["a/c", "a/b"]}), ""),
+            (json!({}), json!({"after": ["a/b"]}), ""),
+            (same(), json!({}), "domains from zone, 2 at once, maxUnavailable 20%, first c, soak"),
+            (same(), same(), ""),
+            (json!({}), same(), ""),
+            (same(), domains(&json!({"key": "rack"})), "domains from"),
+            (same(), domains(&json!({"atOnce": 3})), "domains from"),
+            (same(), domains(&json!({"atOnce": 1, "soak": "16m", "maxUnavailable": "10%"})), ""),
+            (same(), domains(&json!({"maxUnavailable": null})), "domains from"),
+            (same(), domains(&json!({"maxUnavailable": 1})), "domains from"),
+            (same(), domains(&json!({"first": ["a"]})), "domains from"),
+            (same(), domains(&json!({"soak": "14m"})), "domains from"),
+            (canary(), json!({}), "steps from canary: 5%, maxUnavailable 2, soak 1h to none"),
+            (canary(), canary(), ""),
+            (json!({}), canary(), ""),
+            (canary(), steps(&["canary 5% maxUnavailable=1 soak=2h approve"]), ""),
+            (canary(), steps(&["one 1", "canary 5% maxUnavailable=2 soak=1h", "half 50%"]), ""),
+            (canary(), steps(&["canary 5% maxUnavailable=2 soak=59m"]), "steps from"),
+            (canary(), steps(&["canary 5% maxUnavailable=3 soak=1h"]), "steps from"),
+            (canary(), steps(&["canary 5% soak=1h"]), "steps from"),
+            (canary(), steps(&["canary 6% maxUnavailable=2 soak=1h"]), "steps from"),
+            (canary(), steps(&["first 5% maxUnavailable=2 soak=1h"]), "steps from"),
+            (canary(), steps(&["canary 5% maxUnavailable=2 soak=1h spread=zone"]), "steps from"),
+            (steps(&["a 1 approve"]), steps(&["a 1"]), "steps from a: 1, approve to a: 1"),
+            (steps(&["a 1", "b 5%"]), steps(&["b 5%", "a 1"]), "steps from a: 1; b: 5% to b: 5%;"),
+            (night(), json!({}), "windows from"),
+            (json!({}), night(), ""),
+            (
+                night(),
+                json!({"windows": [{"schedule": "0 2 * * *", "duration": "4h"}]}),
+                "windows from",
+            ),
+            (freeze(), json!({}), "exclusions from"),
+            (json!({}), freeze(), ""),
+            (json!({}), json!({"whileWaiting": "target"}), "whileWaiting from lastGood to target"),
+            (json!({"whileWaiting": "target"}), json!({}), ""),
+            (json!({"maxDuration": "1h"}), json!({}), "maxDuration from 3600 s to none"),
+            (json!({"maxDuration": "1h"}), json!({"maxDuration": "2h"}), "maxDuration from 3600 s"),
+            (json!({"maxDuration": "1h"}), json!({"maxDuration": "59m"}), ""),
+            (json!({}), json!({"maxDuration": "1h"}), ""),
+        ]
+    }
+
+    #[test]
+    fn each_field_that_is_loosened_is_named() {
+        let spec = |fields: &Value| -> PolicySpec {
+            let mut spec = json!({"selects": {"names": ["a/x"]}});
+            spec.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            serde_json::from_value(spec).unwrap()
+        };
+        for (before, after, want) in cases() {
+            let found = spec(&before).loosened_by(&spec(&after));
+            assert_eq!(found.len(), usize::from(!want.is_empty()), "{before} {after}: {found:?}");
+            assert!(found.concat().starts_with(want), "{before} {after}: {found:?}");
+        }
+    }
 }

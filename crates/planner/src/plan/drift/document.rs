@@ -156,11 +156,11 @@ pub enum Deviation {
         /// The rollout, as recorded in the annotation.
         pause: PausedRollout,
     },
-    /// The policy of a rollout lets no more nodes begin for now; a later run goes on.
+    /// The policy of a rollout lets no more nodes begin for now; a later run continues it.
     Waiting {
         /// The rollout, as recorded in the annotation.
         pause: PausedRollout,
-        /// Seconds since it could go on, if no run has come for an hour.
+        /// Seconds since it could continue, if no run has come for an hour.
         #[serde(skip_serializing_if = "Option::is_none")]
         overdue_seconds: Option<i64>,
     },

@@ -1,6 +1,7 @@
 //! Tests of nodes with several pods.
 
 use super::*;
+use crate::rollout::Extent;
 use daemonset::model::{DaemonSetKey, RevisionNumber};
 
 /// A second pod on `node-0`, younger than the first.
@@ -50,6 +51,40 @@ fn a_pod_that_waits_for_its_node_is_outdated() {
     let node = &plan.daemon_sets[0].nodes[0];
     let outdated = Reason::Outdated { revision: Some(RevisionNumber(1)) };
     assert_eq!((&node.reasons[1].reason, &node.pods[0].reason.reason), (&outdated, &outdated));
+}
+
+/// `node-1` has no pod: the controller creates one, whatever the step replaces.
+#[test]
+fn a_step_replaces_a_part() {
+    let mut cluster = settled(5);
+    cluster.nodes[4].readiness = NodeReadiness::NotReady { since: Some(at(400)) };
+    cluster.pods.retain(|pod| pod.node().is_none_or(|node| *node != *"node-1"));
+    let before = snapshot(&cluster);
+    cluster.set_image("foo/bar:2");
+    let desired = [desired(&cluster)];
+    let narrowed = |extent: &Extent| plan(Input { extent, ..Input::of(&before, &desired) });
+    let nodes = |names: &[&str]| Extent::Nodes(names.iter().map(|it| (*it).into()).collect());
+    let (whole, first, wait) = (
+        narrowed(&Extent::All),
+        "node-0 -/+ outdated wave 1",
+        "node-4 ! skippedUnreadyNode,outdated",
+    );
+    let create = "node-1 + noPod";
+    for (extent, want) in [
+        (Extent::Count(1), vec![first, create, wait]),
+        (nodes(&["node-0"]), vec![first, create]),
+        (nodes(&["node-4"]), vec![create, wait]),
+    ] {
+        let plan = narrowed(&extent);
+        let one = &plan.daemon_sets[0];
+        assert_eq!(lines(&plan), want, "{extent:?}");
+        let replaced = u32::from(want.contains(&first));
+        assert_eq!((one.totals.replace, one.waves.len()), (replaced, replaced as usize));
+        let all = |totals: ActionTotals| totals.replace + totals.create + totals.wait + totals.keep;
+        assert_eq!(all(one.totals), all(whole.daemon_sets[0].totals), "{extent:?}");
+        let seconds = |plan: &Plan| plan.forecast.as_ref().map(|it| it.seconds);
+        assert!(seconds(&plan) < seconds(&whole), "{extent:?}");
+    }
 }
 
 #[test]

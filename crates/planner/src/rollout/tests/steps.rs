@@ -152,6 +152,15 @@ fn nothing_is_written_before_the_first_step_is_approved() {
 }
 
 #[test]
+fn the_first_write_is_tried_before_a_wait() {
+    let policy = policy(json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]}));
+    let run = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.pace = policy.clone());
+    let seen = run.sim.seen();
+    let first = crate::rollout::first_write(&run.task, &seen.observed(), run.sim.now());
+    assert_eq!(first.map(|write| write.purpose), Some(Purpose::Apply));
+}
+
+#[test]
 fn a_newer_commit_begins_with_the_nodes_of_the_one_it_replaces() {
     let canary = policy(json!({"steps": [{"name": "canary", "nodes": 2, "soak": "60s"}]}));
     let first = run(Sim::of(6, &json!(2)), "v2", &canary);
