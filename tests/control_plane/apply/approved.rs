@@ -250,9 +250,9 @@ fn approvers_need_every_verb_of_their_roles() {
         let of = &mut roles[at]["rules"][rule];
         of["resources"] = json!([name]);
         of["verbs"].as_array_mut().unwrap().remove(verb);
-        let rules = roles[at]["rules"].as_array_mut().unwrap();
-        rules.push(rest);
-        rules.retain(|rule| rule["verbs"] != json!([]) && rule["resources"] != json!([]));
+        let left = roles[at]["rules"].as_array_mut().unwrap();
+        left.push(rest);
+        left.retain(|rule| rule["verbs"] != json!([]) && rule["resources"] != json!([]));
         for (role, binding) in roles.iter_mut().zip(["clusterrolebinding", "rolebinding"]) {
             role["metadata"]["name"] = json!(user);
             plane.kubectl_stdin(&["apply", "--filename=-"], &role.to_string());
@@ -324,8 +324,8 @@ fn what_cannot_be_approved_is_said_and_approvals_become_void() {
         let patch = format!("--patch={}", json!({"data": {"half": value}}));
         site.fleet.kubectl(&["patch", "configmap", "ds-plan-agent-approvals", &patch]);
         let files = [("agent.yaml", &*v2)];
-        let plan = plane.ds_plan(&["-f", "agent.yaml"], &files);
-        ends(&plan, 0, &[warning]);
+        let planned = plane.ds_plan(&["-f", "agent.yaml"], &files);
+        ends(&planned, 0, &[warning]);
         ends(&approve(&agent, &v2), 0, &[warning, "step half of void/agent is approved: by "]);
     }
 

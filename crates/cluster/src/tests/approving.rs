@@ -64,7 +64,7 @@ async fn a_run_that_waits_is_told_which_permission_is_missing() {
     let Error::Forbidden { missing, .. } = error else { panic!("{error:?}") };
     let namespace = Some("a".into());
     let want = Permission { verb: Verb::Get, resource: Resource::Approvals, namespace };
-    assert_eq!(missing, [want.clone()]);
+    assert_eq!(missing, std::slice::from_ref(&want));
     assert_eq!(want.to_string(), "get configmaps in namespace a");
 }
 

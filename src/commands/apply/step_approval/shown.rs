@@ -93,7 +93,7 @@ impl Shown<'_> {
 
     /// The images that change.
     fn images(&self) -> impl Iterator<Item = &FieldChange> {
-        self.of_template().filter(|change| change.path.ends_with(".image"))
+        self.of_template().filter(|change| change.path.rsplit('.').next() == Some("image"))
     }
 
     /// The fields of the template that change.
