@@ -170,18 +170,19 @@ pub(super) fn latest<'s, 'a: 's>(
 /// The order in which nodes are chosen for a count: those that run the target already, in the order
 /// in which they got it; then Ready nodes, those with a version that was given up before, then those
 /// with the fewest restarts; then by a hash of the name, so that nodes that join or leave change
-/// little.
+/// little. A node that is not Ready proves nothing: another one takes its place.
 fn preference(node: &StepNode<'_>) -> impl Ord + use<> {
+    let is_ready = node.budget == NodeBudget::Ready;
     let (rank, since) = match node.update {
         NodeUpdate::Updated { since } => (0, since),
-        NodeUpdate::InProgress => (1, None),
-        NodeUpdate::Outdated { .. } => (2, None),
+        NodeUpdate::InProgress if is_ready => (1, None),
+        NodeUpdate::Outdated { .. } if is_ready => (2, None),
+        NodeUpdate::InProgress => (3, None),
+        NodeUpdate::Outdated { .. } => (4, None),
     };
     let is_intermediate = node.update == NodeUpdate::Outdated { is_intermediate: true };
-    let is_ready = node.budget == NodeBudget::Ready;
     // The order of updated nodes must not depend on what changes later.
     let restarts = if rank == 2 { node.restarts } else { 0 };
-    let is_reachable = rank < 2 || is_ready;
     let hash = Sha256::digest(node.node.name.as_str());
-    (rank, since, Reverse(is_reachable), Reverse(is_intermediate), restarts, <[u8; 32]>::from(hash))
+    (rank, since, Reverse(is_intermediate), restarts, <[u8; 32]>::from(hash))
 }
