@@ -66,7 +66,7 @@ pub(crate) async fn run(
     let finished = if rehearsal {
         rehearse::run(command, global, shell, interrupts).await
     } else {
-        on_cluster(command, &global, &shell, interrupts, printer).await
+        Box::pin(on_cluster(command, &global, &shell, interrupts, printer)).await
     };
     if let Some(stream) = stream {
         stream.run_ended(&finished);

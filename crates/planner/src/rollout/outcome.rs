@@ -495,7 +495,7 @@ impl fmt::Display for Outcome {
                 match (failed.len(), overdue) {
                     (_, Some(overdue)) => write!(f, "aborted: {overdue}; {to} is live")?,
                     (0, None) => {
-                        write!(f, "aborted: new pods failed in an earlier run; {to} is live")?
+                        write!(f, "aborted: new pods failed in an earlier run; {to} is live")?;
                     }
                     (nodes, None) => {
                         let nodes = count(nodes, "node");

@@ -197,7 +197,7 @@ impl<'w> Step<'_, 'w> {
         }
         let policy = self.policy();
         if self.is_overdue(&policy, &after) {
-            return None;
+            return Ok(None);
         }
         let last_good = self.last_good(live);
         let nodes: Vec<_> =

@@ -67,8 +67,8 @@ pub(super) fn of_nodes<'a>(
     let mut names: Vec<&str> = first.collect();
     names.extend(present.iter().filter(|name| !policy.first.iter().any(|it| it == *name)));
     let at = |node: &StepNode<'a>| {
-        let named = value(node).and_then(|value| names.iter().position(|name| *name == value));
-        named.unwrap_or(names.len())
+        let position = value(node).and_then(|value| names.iter().position(|it| *it == value));
+        position.unwrap_or(names.len())
     };
     let domain_of: Vec<usize> = nodes.iter().map(at).collect();
     let mut domains: Vec<Domain<'a>> = names.iter().copied().map(Domain::Named).collect();

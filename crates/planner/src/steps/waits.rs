@@ -82,7 +82,7 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
             let until = input.calendar.next_start(input.now, seconds);
             waits.push(wait(WaitKind::Window, None, until));
         }
-    } else if waits.is_empty() && step.policy.is_some() && !step.progress_is_made(input) {
+    } else if waits.is_empty() && step.policy.is_some() && !is_under_way(input) {
         waits.push(wait(WaitKind::ReadyNode, None, None));
     }
     let soaking = evaluation.domains.iter().filter(|domain| domain.soaks_until.is_some());
@@ -103,15 +103,11 @@ pub(super) fn is_unapproved(step: &PolicyStep, input: &StepsInput<'_, '_>) -> bo
     step.approve && !input.approved.contains(&step.name)
 }
 
-impl super::StepProgress<'_> {
-    /// Whether a node is being updated: then the run waits for that first.
-    fn progress_is_made(&self, input: &StepsInput<'_, '_>) -> bool {
-        input.nodes.iter().any(|node| {
-            node.is_desired
-                && node.budget == NodeBudget::Ready
-                && node.update == NodeUpdate::InProgress
-        })
-    }
+/// Whether a node is being updated: then the run waits for that first.
+fn is_under_way(input: &StepsInput<'_, '_>) -> bool {
+    input.nodes.iter().any(|node| {
+        node.is_desired && node.budget == NodeBudget::Ready && node.update == NodeUpdate::InProgress
+    })
 }
 
 /// `step canary soaks until 2026-01-01T00:00:00Z`.
