@@ -19,11 +19,11 @@ pub(super) async fn in_session(
     let default = default_namespace(global, &session.cluster);
     let keys = &name::keys(names, global.namespace.as_ref(), &default)?;
     match command {
-        Command::Apply(args) => command::run(&args, global, session).await,
+        Command::Apply(args) => Box::pin(command::run(&args, global, session)).await,
         Command::Approve(args) => step_approval::run(&args, &keys[0], global, session).await,
-        Command::Roll(args) => roll::run(&args, keys, session).await,
+        Command::Roll(args) => Box::pin(roll::run(&args, keys, session)).await,
         Command::Step(args) => roll::step(&args, keys, session).await,
-        Command::Undo(args) => undo::run(&args, keys, session).await,
+        Command::Undo(args) => Box::pin(undo::run(&args, keys, session)).await,
         Command::Release(args) => release::run(&args, keys, session).await,
         Command::Unlock(args) => unlock::run(&args, keys, session).await,
         Command::CanI(args) => can_i::run(&args, keys, &default, session).await,
