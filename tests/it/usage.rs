@@ -67,13 +67,13 @@ fn ds_apply_reports_unsupported_arguments() {
     exit 1
     --- stderr
     error: no kubeconfig found ([dir]/home/.kube/config does not exist), and not running in a pod with a service account
-    hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
+    hint: set KUBECONFIG or --kubeconfig, or plan on a recording: `ds-plan --snapshot FILE`
     ");
     assert_snapshot!(run("ns/agnet"), @"
     exit 1
     --- stderr
     error: no kubeconfig found ([dir]/home/.kube/config does not exist), and not running in a pod with a service account
-    hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
+    hint: set KUBECONFIG or --kubeconfig, or plan on a recording: `ds-plan --snapshot FILE`
     ");
     assert_eq!(run("--nonsense").code, Some(64));
     assert_eq!(run("step x/y").code, Some(64));
@@ -152,7 +152,7 @@ fn an_invalid_command_line_is_64() {
     assert_snapshot!(sandbox.ds_plan("-f - --snapshot -"), @"
     exit 64
     --- stderr
-    error: standard input cannot be both the manifests and the snapshot
+    error: standard input cannot be both the manifests and the recording
     hint: put one of the two into a file
     ");
 }
