@@ -164,6 +164,8 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
     let mut steps = Vec::with_capacity(policy.steps.len() + 1);
     let mut step_of: Vec<Option<usize>> = vec![None; nodes.len()];
     let mut current = None;
+    let is_outdated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Outdated { .. });
+    let is_outdated = nodes.iter().any(is_outdated);
     for (at, step) in policy.steps.iter().enumerate() {
         let digest = step_digest(step);
         let noted = before.and_then(|note| note.steps.get(&step.name));
@@ -176,8 +178,10 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         let (total, updated) = members.counts();
         let mut progress =
             soak::judge(noted, digest, members.is_complete(), members.up_since(), step.soak, now);
-        // Steps are done in their order.
-        if current.is_some() {
+        // Steps are done in their order; and a node without a pod, which gets the new one by itself,
+        // does not stand for an approval.
+        let is_unapproved = waits::is_unapproved(step, input) && noted.is_none() && is_outdated;
+        if current.is_some() || is_unapproved {
             progress = Progress::Running;
         }
         if let Progress::Complete { note, .. } | Progress::Done { note } = &progress {

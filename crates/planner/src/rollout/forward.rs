@@ -34,7 +34,7 @@ impl<'w> Step<'_, 'w> {
         let Some(live) = live else { return Ok(self.create(target)) };
         self.note_failing_before(target, live);
         if !self.is_done(Purpose::Apply) {
-            if let Some(waits_for) = self.not_yet(target, live) {
+            if let Some(waits_for) = self.not_yet(target, live)? {
                 return self.hold_before(target, live, waits_for);
             }
             self.put_in_place(target, live)?;

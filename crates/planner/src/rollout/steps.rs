@@ -7,6 +7,7 @@
 //! ([`steps`](crate::steps)).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -168,11 +169,11 @@ impl<'w> Step<'_, 'w> {
         &mut self,
         target: &Target,
         live: &'w DaemonSet,
-    ) -> Option<Vec<WaitsFor>> {
-        let pause = PausedRollout::of(live).ok()?;
+    ) -> Flow<Option<Vec<WaitsFor>>> {
+        let Ok(pause) = PausedRollout::of(live) else { return Ok(None) };
         let is_waiting = pause.as_ref().is_some_and(|pause| pause.state == PauseState::Waiting);
         if is_template(live, target.template.raw()) && !is_waiting {
-            return None;
+            return Ok(None);
         }
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, pause.as_ref());
@@ -192,18 +193,28 @@ impl<'w> Step<'_, 'w> {
             | PodState::Empty => false,
         };
         if view.node_views.iter().any(is_pending) {
-            return None;
+            return Ok(None);
         }
         let policy = self.policy();
         if self.is_overdue(&policy, &after) {
-            return None;
+            return Ok(None);
         }
         let last_good = self.last_good(live);
         let nodes: Vec<_> =
             view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect();
         let evaluation = self.evaluated(&nodes, &policy, &after);
         let waits_for = evaluation.waits_for.clone();
-        (!waits_for.is_empty()).then_some(waits_for)
+        if waits_for.is_empty() {
+            return Ok(None);
+        }
+        // A soak that begins only now, because the note was lost or the step before has just ended,
+        // would begin again in each run. Of a rollout that has not begun, nothing is noted.
+        let noted = self.state.note.as_ref();
+        let has_begun = noted.is_some_and(|noted| noted.template == evaluation.note.template);
+        if has_begun || !evaluation.note.steps.is_empty() {
+            self.note_steps(&evaluation, &policy, &after)?;
+        }
+        Ok(Some(waits_for))
     }
 
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
@@ -216,12 +227,14 @@ impl<'w> Step<'_, 'w> {
         if self.waits_itself(&waits_for) {
             return Ok(Halt::Wait);
         }
-        let pause = PausedRollout::of(live).ok().flatten();
-        if pause.is_some_and(|pause| pause.state == PauseState::Waiting) {
-            self.state.course = Course::Waiting(waits_for.clone());
-            return self.put_back(target, Some(live), waits_for);
+        match PausedRollout::of(live).ok().flatten().map(|pause| pause.state) {
+            // The template of a run that was killed may be live.
+            Some(PauseState::Waiting | PauseState::Paused) => {
+                self.state.course = Course::Waiting(waits_for.clone());
+                self.put_back(target, Some(live), waits_for)
+            }
+            Some(PauseState::Aborted) | None => Ok(Halt::End(Outcome::Waiting { waits_for })),
         }
-        Ok(Halt::End(Outcome::Waiting { waits_for }))
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
@@ -280,18 +293,20 @@ impl<'w> Step<'_, 'w> {
             return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
         };
         self.appeared(live)?;
+        let is_target = is_template(live, target.template.raw());
         let good = match self.task.pace.while_waiting {
-            WhileWaiting::Target => None,
-            WhileWaiting::LastGood => {
-                self.good(target, live, &std::collections::BTreeMap::new()).ok()
+            WhileWaiting::Target if is_target => None,
+            WhileWaiting::Target | WhileWaiting::LastGood => {
+                self.good(target, live, &BTreeMap::new()).ok()
             }
         };
-        let is_target = is_template(live, target.template.raw());
         let is_good = good.as_ref().is_some_and(|good| is_template(live, &good.template));
         let found = PausedRollout::of(live).ok().flatten();
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: on_delete }));
-        if !is_target && !is_good {
+        // Before the target is written, that of an earlier run may be live.
+        let is_ours = found.is_some() && good.is_some() && !self.is_done(Purpose::Apply);
+        if !is_target && !is_good && !is_ours {
             return stale(self.another_template(live));
         }
         let stands = |pause: &PausedRollout| {

@@ -95,8 +95,14 @@ impl<'s, 'a> Members<'s, 'a> {
         let mut chosen = Vec::new();
         while chosen.len() < more {
             let open = groups.iter_mut().filter(|(_, (_, others))| !others.is_empty());
-            // Values before nodes without one; equal ones by name.
-            let least = open.min_by_key(|(value, (count, _))| (*count, value.is_none()));
+            let is_unready = |others: &[usize]| {
+                others.last().is_some_and(|at| self.nodes[*at].budget != NodeBudget::Ready)
+            };
+            // Nodes that are not Ready come last, wherever they are. Values before nodes without
+            // one; equal ones by name.
+            let least = open.min_by_key(|(value, (count, others))| {
+                (is_unready(others), *count, value.is_none())
+            });
             let Some((_, (count, others))) = least else { break };
             *count += 1;
             chosen.extend(others.pop());
@@ -170,18 +176,19 @@ pub(super) fn latest<'s, 'a: 's>(
 /// The order in which nodes are chosen for a count: those that run the target already, in the order
 /// in which they got it; then Ready nodes, those with a version that was given up before, then those
 /// with the fewest restarts; then by a hash of the name, so that nodes that join or leave change
-/// little.
+/// little. A node that is not Ready proves nothing: another one takes its place.
 fn preference(node: &StepNode<'_>) -> impl Ord + use<> {
+    let is_ready = node.budget == NodeBudget::Ready;
     let (rank, since) = match node.update {
         NodeUpdate::Updated { since } => (0, since),
-        NodeUpdate::InProgress => (1, None),
-        NodeUpdate::Outdated { .. } => (2, None),
+        NodeUpdate::InProgress if is_ready => (1, None),
+        NodeUpdate::Outdated { .. } if is_ready => (2, None),
+        NodeUpdate::InProgress => (3, None),
+        NodeUpdate::Outdated { .. } => (4, None),
     };
     let is_intermediate = node.update == NodeUpdate::Outdated { is_intermediate: true };
-    let is_ready = node.budget == NodeBudget::Ready;
     // The order of updated nodes must not depend on what changes later.
     let restarts = if rank == 2 { node.restarts } else { 0 };
-    let is_reachable = rank < 2 || is_ready;
     let hash = Sha256::digest(node.node.name.as_str());
-    (rank, since, Reverse(is_reachable), Reverse(is_intermediate), restarts, <[u8; 32]>::from(hash))
+    (rank, since, Reverse(is_intermediate), restarts, <[u8; 32]>::from(hash))
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::soak::Progress;
 use super::{Evaluation, NodeUpdate, StepsInput};
 use crate::classification::NodeBudget;
+use daemonset::model::PolicyStep;
 
 /// Something that a rollout waits for before more nodes begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,18 +70,19 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     let reachable = |at: &usize| input.nodes[*at].budget == NodeBudget::Ready;
     let outdated = || (0..input.nodes.len()).filter(is_here);
     let mut waits = Vec::new();
+    // Also if its nodes have no pod for now: they would get the new one as soon as it is live.
+    if evaluation.waves.iter().any(Option::is_some)
+        && step.policy.is_some_and(|policy| is_unapproved(policy, input))
+    {
+        waits.push(wait(WaitKind::Approval, None, None));
+    }
     if outdated().any(|at| reachable(&at)) {
-        let is_missing = |name: &String| !input.approved.contains(name);
-        if step.policy.is_some_and(|policy| policy.approve && is_missing(&policy.name)) {
-            waits.push(wait(WaitKind::Approval, None, None));
-        }
         let seconds = u64::from(input.node_seconds);
         if !input.calendar.fits(input.now, seconds) {
             let until = input.calendar.next_start(input.now, seconds);
             waits.push(wait(WaitKind::Window, None, until));
         }
-    } else if step.policy.is_some() && outdated().next().is_some() && !step.progress_is_made(input)
-    {
+    } else if waits.is_empty() && step.policy.is_some() && !step.progress_is_made(input) {
         waits.push(wait(WaitKind::ReadyNode, None, None));
     }
     let soaking = evaluation.domains.iter().filter(|domain| domain.soaks_until.is_some());
@@ -94,6 +96,11 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
         }));
     }
     waits
+}
+
+/// Whether a step needs an approval that it does not have.
+pub(super) fn is_unapproved(step: &PolicyStep, input: &StepsInput<'_, '_>) -> bool {
+    step.approve && !input.approved.contains(&step.name)
 }
 
 impl super::StepProgress<'_> {

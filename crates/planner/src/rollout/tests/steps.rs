@@ -93,6 +93,58 @@ fn a_lost_note_makes_the_soak_begin_again() {
     sim.pass(61);
     let again = run(sim, "v2", &canary);
     assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 0));
+    // And it ends: its new begin is noted, although nothing is written.
+    let mut sim = again.sim;
+    sim.pass(61);
+    assert_eq!(*run(sim, "v2", &canary).outcome(), Outcome::Done);
+}
+
+#[test]
+fn a_template_that_a_killed_run_left_is_not_live_while_a_newer_one_waits() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1}]}));
+    let mut killed = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.pace = canary);
+    killed.look();
+    killed.until(|run| !run.deletes.is_empty());
+    assert_eq!(killed.sim.live_image(), "v2");
+    let approve = json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]});
+    let waiting = run(killed.sim, "v3", &policy(approve));
+    assert_eq!(waits(&waiting), [WaitKind::Approval]);
+    assert_eq!(waiting.sim.live_image(), "v1");
+    assert_eq!(waiting.pause().unwrap().state, PauseState::Waiting);
+}
+
+#[test]
+fn a_canary_on_a_node_that_is_not_ready_proves_nothing() {
+    let canary = policy(json!({
+        "steps": [{"name": "canary", "nodes": 2, "soak": "60s"}],
+        "skipUnreadyNodes": {"max": 3},
+    }));
+    let mut sim = run(Sim::of(6, &json!(2)), "v2", &canary).sim;
+    let gone = sim.nodes_with("v2").remove(0);
+    let at = sim.cluster.nodes.iter().position(|node| node.name.as_str() == gone).unwrap();
+    sim.set_ready(at, false);
+    sim.pass(61);
+    let again = run(sim, "v2", &canary);
+    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 1));
+}
+
+#[test]
+fn a_zone_without_a_ready_node_has_no_canary() {
+    let canary = policy(json!({
+        "steps": [{"name": "canary", "nodes": 3, "spread": "zone", "soak": "60s"}],
+        "skipUnreadyNodes": {"max": 3},
+    }));
+    let mut sim = with_zones(Sim::of(5, &json!(3)));
+    sim.set_ready(2, false);
+    let run = run(sim, "v2", &canary);
+    assert_eq!((waits(&run), run.deletes.len()), (vec![WaitKind::Soak], 3));
+}
+
+#[test]
+fn a_step_whose_last_node_has_vanished_waits_for_one() {
+    let named = policy(json!({"steps": [{"name": "canary", "nodes": {"names": ["node-9"]}}]}));
+    let waiting = run(Sim::of(3, &json!(1)), "v2", &named);
+    assert_eq!((waits(&waiting), waiting.deletes.len()), (vec![WaitKind::ReadyNode], 0));
 }
 
 #[test]
