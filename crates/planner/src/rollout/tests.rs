@@ -10,6 +10,8 @@ mod laws;
 mod others;
 mod run;
 mod sim;
+mod step_laws;
+mod step_observer;
 mod steps;
 mod way;
 mod writes;

@@ -60,6 +60,15 @@ pub(super) struct Run {
     pub most_deleted_from: usize,
     /// The maximum number of nodes without an available pod when the run deleted an available one.
     pub most_unavailable: usize,
+    /// What each step was decided on, and its deletes, if an observer wants to know.
+    pub decisions: Option<Vec<Decision>>,
+}
+
+/// The observation and the deletes of one step.
+pub(super) struct Decision {
+    pub seen: Seen,
+    pub now: Timestamp,
+    pub deletes: Vec<Delete>,
 }
 
 /// The pace of the controller: the whole budget at once, and Ready is available.
@@ -127,6 +136,7 @@ impl Run {
             robbed: BTreeSet::new(),
             most_deleted_from: 0,
             most_unavailable: 0,
+            decisions: None,
         }
     }
 
@@ -182,6 +192,14 @@ impl Run {
         self.state = state;
         self.steps += 1;
         self.wake = None;
+        if let Some(decisions) = &mut self.decisions {
+            let deleted = |effect: &Effect| match effect {
+                Effect::Delete(delete) => Some(delete.clone()),
+                _ => None,
+            };
+            let deletes = effects.iter().filter_map(deleted).collect();
+            decisions.push(Decision { seen, now: self.sim.now(), deletes });
+        }
         for effect in effects {
             assert!(self.ended.is_none(), "no effect after the end");
             match effect {

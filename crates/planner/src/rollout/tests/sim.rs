@@ -37,9 +37,9 @@ pub(super) enum Fate {
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     daemon_set: Option<DaemonSet>,
-    nodes: Vec<Node>,
-    pods: Vec<Pod>,
-    revisions: Vec<Revision>,
+    pub nodes: Vec<Node>,
+    pub pods: Vec<Pod>,
+    pub revisions: Vec<Revision>,
     is_current: bool,
 }
 
@@ -209,16 +209,8 @@ impl Sim {
         }
     }
 
-    /// The image of each revision, by hash.
     fn images(&self) -> BTreeMap<String, String> {
-        let revisions = self.cluster.revisions.iter();
-        revisions
-            .map(|revision| {
-                let image = &revision.data["spec"]["template"]["spec"]["containers"][0]["image"];
-                let hash = revision.hash().unwrap().to_string();
-                (hash, image.as_str().unwrap().to_owned())
-            })
-            .collect()
+        images(&self.cluster.revisions)
     }
 
     /// Syncs until nothing is left to do at once.
@@ -387,6 +379,15 @@ impl Sim {
         let ready = self.cluster.nodes.iter().filter(|node| node.readiness.is_ready());
         ready.filter(|node| !serves(node)).map(|node| node.name.to_string()).collect()
     }
+}
+
+/// The image of each revision, by hash.
+pub(super) fn images(revisions: &[Revision]) -> BTreeMap<String, String> {
+    let image = |revision: &Revision| {
+        let image = &revision.data["spec"]["template"]["spec"]["containers"][0]["image"];
+        image.as_str().unwrap().to_owned()
+    };
+    revisions.iter().map(|it| (it.hash().unwrap().to_string(), image(it))).collect()
 }
 
 /// Updates one pod according to its age.

@@ -1,0 +1,559 @@
+//! Laws of steps, domains, soaks, approvals and windows: random policies, and several runs one after
+//! the other, that are killed, lose their note, and meet newer images and edited steps.
+//!
+//! What is right is judged by [`Observer`], from its own counts.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::run::{Post, Run, declared, target};
+use super::sim::{Fate, Sim};
+use super::step_observer::{DomainRule, NODE_SECONDS, Observer, Rules, Selects, StepRule};
+use crate::plan::{PauseState, template_digest};
+use crate::rollout::{Event, Goal, Outcome, PauseReason, is_rolling_back};
+use crate::steps::{WaitKind, WaitsFor};
+use daemonset::model::{Approval, OnFailure, PolicySpec, UpdateStrategy};
+use serde_json::json;
+
+/// An event.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    /// A run begins, unless one is going on.
+    Begin,
+    /// This number of seconds passes without faults.
+    Settle(u16),
+    /// This number of seconds passes; nobody looks.
+    Pass(u16),
+    /// A step on an observation of this age.
+    Look(usize),
+    Observe,
+    Post(Post),
+    Deliver,
+    /// The run is killed. A pending request is executed or not.
+    Kill(bool),
+    /// The note is lost.
+    LoseNote,
+    Approve(usize),
+    EditStep(usize),
+    /// A commit with this image.
+    Image(usize),
+    Node(usize, bool),
+    Steal(usize),
+    Join(usize),
+    Remove(usize),
+    /// The container of a pod restarts.
+    RestartPod(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        12 => Just(Op::Begin),
+        12 => (1..40_u16).prop_map(Op::Settle),
+        6 => (1..200_u16).prop_map(Op::Pass),
+        2 => (0..3_usize).prop_map(Op::Look),
+        2 => Just(Op::Observe),
+        4 => post().prop_map(Op::Post),
+        1 => Just(Op::Deliver),
+        4 => any::<bool>().prop_map(Op::Kill),
+        1 => Just(Op::LoseNote),
+        5 => (0..4_usize).prop_map(Op::Approve),
+        1 => (0..4_usize).prop_map(Op::EditStep),
+        2 => (0..5_usize).prop_map(Op::Image),
+        3 => (0..9_usize, any::<bool>()).prop_map(|(at, ready)| Op::Node(at, ready)),
+        2 => (0..9_usize).prop_map(Op::Steal),
+        1 => (0..4_usize).prop_map(Op::Join),
+        1 => (0..9_usize).prop_map(Op::Remove),
+        2 => (0..9_usize).prop_map(Op::RestartPod),
+    ]
+}
+
+fn post() -> impl Strategy<Value = Post> {
+    prop_oneof![
+        6 => Just(Post::Delivered),
+        1 => Just(Post::AnswerLost),
+        1 => Just(Post::RequestLost),
+        1 => Just(Post::AnswerDelayed),
+    ]
+}
+
+fn selects() -> impl Strategy<Value = Selects> {
+    prop_oneof![
+        3 => (1..5_usize).prop_map(Selects::Count),
+        2 => (1..80_usize).prop_map(Selects::Percent),
+        1 => Just(Selects::Pool),
+        1 => (0..6_usize, 0..6_usize).prop_map(|(a, b)| {
+            Selects::Names(vec![format!("node-{a}"), format!("node-{b}")])
+        }),
+    ]
+}
+
+fn step_rule() -> impl Strategy<Value = StepRule> {
+    let soak = prop_oneof![Just(0), Just(20), Just(60)];
+    let limit = prop::option::weighted(0.3, 1..3_usize);
+    (selects(), any::<bool>(), soak, prop::bool::weighted(0.3), limit).prop_map(
+        |(nodes, spreads, soak, approve, max_unavailable)| StepRule {
+            nodes,
+            spreads,
+            soak,
+            approve,
+            max_unavailable,
+        },
+    )
+}
+
+fn domain_rule() -> impl Strategy<Value = DomainRule> {
+    let limit = prop::option::of(1..3_usize);
+    let first = prop_oneof![Just(None), Just(Some("c")), Just(Some("no such zone"))];
+    (1..3_usize, limit, prop_oneof![2 => Just(0), 1 => Just(30)], first).prop_map(
+        |(at_once, max_unavailable, soak, first)| DomainRule {
+            at_once,
+            max_unavailable,
+            soak,
+            first,
+        },
+    )
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let way = prop_oneof![Just("abort"), Just("pause"), Just("rollback")];
+    let rest = (way, prop::option::weighted(0.3, 1..4_usize), 1..4_usize, any::<bool>());
+    (
+        prop::collection::vec(step_rule(), 0..4),
+        prop::option::of(domain_rule()),
+        prop::bool::weighted(0.3),
+        prop::bool::weighted(0.2),
+        rest,
+        prop_oneof![Just(0_usize), Just(5)],
+        prop::bool::weighted(0.3),
+    )
+        .prop_map(|(steps, domains, windows, keeps_target, rest, min_ready, ramps)| {
+            let (on_failure, max_unavailable, declared, skips_all) = rest;
+            Rules {
+                steps,
+                domains,
+                windows,
+                keeps_target,
+                on_failure,
+                max_unavailable,
+                declared,
+                skips_all,
+                min_ready,
+                ramps,
+            }
+        })
+}
+
+/// What an image of this number does to its pods; the others are fine.
+fn faults() -> impl Strategy<Value = Vec<(usize, Fault)>> {
+    let fault = prop_oneof![
+        Just(Fault::Everywhere(Fate::NeverReady)),
+        Just(Fault::Everywhere(Fate::Crashes)),
+        (0..9_usize).prop_map(Fault::On),
+    ];
+    prop::collection::vec((2..7_usize, fault), 0..3)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Everywhere(Fate),
+    On(usize),
+}
+
+const ZONES: [&str; 3] = ["a", "b", "c"];
+
+/// A cluster, its git, and the runs on it.
+struct World {
+    /// The last run; it may have ended, or been killed.
+    run: Option<Run>,
+    is_idle: bool,
+    observer: Observer,
+    image: usize,
+    approvals: BTreeMap<String, Approval>,
+    /// Whether other clients or nodes have had a hand in the current run.
+    is_disturbed: bool,
+    history: Vec<String>,
+}
+
+impl World {
+    fn new(nodes: usize, rules: Rules, faults: &[(usize, Fault)]) -> Self {
+        let mut sim = Sim::of(nodes, &json!(rules.declared));
+        sim.stop = 2;
+        for (at, node) in sim.cluster.nodes.iter_mut().enumerate() {
+            let zone = ZONES.get(at % 4).map(|zone| ("zone", *zone));
+            let pool = (at % 3 == 1).then_some(("pool", "canary"));
+            node.labels = zone.into_iter().chain(pool).collect();
+        }
+        for (image, fault) in faults {
+            match fault {
+                Fault::Everywhere(fate) => sim.fate(&format!("v{image}"), *fate),
+                // There, every newer image fails.
+                Fault::On(node) => {
+                    sim.picky.insert(format!("node-{node}"), "v1".into());
+                }
+            }
+        }
+        Self {
+            run: Some(Run::apply(sim, "v1")),
+            is_idle: true,
+            observer: Observer::new(rules),
+            image: 2,
+            approvals: BTreeMap::new(),
+            is_disturbed: false,
+            history: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) -> &mut Run {
+        self.run.as_mut().unwrap()
+    }
+
+    fn sim(&mut self) -> &mut Sim {
+        &mut self.run().sim
+    }
+
+    fn policy(&self) -> PolicySpec {
+        serde_json::from_value(self.observer.rules.json()).unwrap()
+    }
+
+    fn begin(&mut self) {
+        if !self.is_idle {
+            return;
+        }
+        let sim = self.run.take().unwrap().sim;
+        let policy = self.policy();
+        let template = |sim: &Sim, image: &str| {
+            let target = target(sim, image, &declared(sim));
+            (template_digest(target.template.raw()), target)
+        };
+        let mut image = format!("v{}", self.image);
+        let (mut digest, mut to) = template(&sim, &image);
+        let rolls_back = policy.on_failure == OnFailure::Rollback
+            && is_rolling_back(&sim.seen().observed(), &digest);
+        while !rolls_back && sim.remembered.contains(&digest) {
+            self.image += 1;
+            image = format!("v{}", self.image);
+            (digest, to) = template(&sim, &image);
+        }
+        let note = sim.note.clone();
+        self.history.push(format!("{} begins {image}, {note:?}", sim.now()));
+        let approvals = self.approvals.clone();
+        let windows = self.observer.rules.windows;
+        let mut run = Run::apply(sim, &image).with(|task| {
+            task.goal = if rolls_back { Goal::GoBack } else { Goal::Apply(to) };
+            task.pace = policy;
+            task.note = note;
+            task.approvals = approvals;
+            task.node_seconds = windows.then_some(NODE_SECONDS);
+        });
+        run.decisions = Some(Vec::new());
+        run.look();
+        self.run = Some(run);
+        self.is_idle = false;
+        self.is_disturbed = false;
+        self.observer.begins(&image, rolls_back);
+        self.look();
+    }
+
+    /// What the observer makes of the last steps of the run.
+    fn look(&mut self) {
+        let run = self.run.as_mut().unwrap();
+        for decision in
+            std::mem::take(run.decisions.as_mut().into_iter().next().unwrap_or(&mut Vec::new()))
+        {
+            for delete in &decision.deletes {
+                self.history.push(format!("{} deletes {}", decision.now, delete.node));
+            }
+            self.observer.judge(&decision);
+        }
+        if self.is_idle || run.ended.is_none() {
+            return;
+        }
+        self.is_idle = true;
+        let outcome = run.outcome().clone();
+        self.history.push(format!("{} ends: {outcome}", run.sim.now()));
+        match &outcome {
+            Outcome::Done => self.observer.ends(true),
+            Outcome::Aborted { .. } | Outcome::Paused { why: PauseReason::Failed { .. } } => {
+                self.observer.ends(false);
+            }
+            Outcome::Waiting { waits_for } => self.waits(waits_for),
+            Outcome::Paused { .. }
+            | Outcome::Stale { .. }
+            | Outcome::Gone { .. }
+            | Outcome::Interrupted { .. }
+            | Outcome::LockLost
+            | Outcome::Failed { .. } => {}
+        }
+    }
+
+    /// The laws while nobody runs.
+    fn waits(&mut self, waits_for: &[WaitsFor]) {
+        let (good, target) = (self.observer.last_good.clone(), self.observer.target.clone());
+        let keeps_target = self.observer.rules.keeps_target;
+        let is_disturbed = self.is_disturbed;
+        let run = self.run.as_mut().unwrap();
+        let live = run.sim.live_image();
+        let mut broken = Vec::new();
+        let images = run.images();
+        if live != good && !(keeps_target && live == target) {
+            broken.push(format!("waits with {live} live, but {good} is good"));
+        }
+        let on_delete = run.sim.cluster.daemon_set.spec.update_strategy == UpdateStrategy::OnDelete;
+        let others = images.keys().any(|image| *image != live);
+        if others && !on_delete {
+            broken.push(format!("waits with {images:?}, and the controller would go on"));
+        }
+        if let Some(pause) = run.pause() {
+            if pause.state == PauseState::Waiting && pause.waits_for != waits_for {
+                broken.push("the pause says something else".into());
+            }
+        }
+        let running = run.sim.running();
+        let is_there =
+            |name: &str| run.sim.cluster.nodes.iter().any(|it| *it.name.as_str() == *name);
+        let unfinished = run.deletes.iter().map(|delete| delete.node.as_str());
+        let mut unfinished =
+            unfinished.filter(|node| is_there(node) && !running.contains_key(*node));
+        if let Some(node) = unfinished.next().filter(|_| !is_disturbed) {
+            broken.push(format!("waits, and {node} is not finished"));
+        }
+        let now = run.sim.now();
+        self.observer.broken.extend(broken.into_iter().map(|law| format!("{now}: {law}")));
+    }
+
+    fn pass(&mut self, seconds: u16) {
+        self.run().pass(seconds.into());
+        if !self.is_idle {
+            self.run().observe();
+        }
+    }
+
+    fn settle(&mut self, seconds: u16) {
+        for _ in 0..seconds {
+            if self.is_idle {
+                return;
+            }
+            self.run().settle();
+            self.look();
+        }
+    }
+
+    fn approve(&mut self, step: usize) {
+        let Some(rule) = self.policy().steps.get(step).cloned() else { return };
+        let image = format!("v{}", self.image);
+        let sim = self.sim();
+        let target = target(sim, &image, &declared(sim));
+        let approval = Approval {
+            uid: sim.cluster.daemon_set.uid.clone(),
+            template: template_digest(target.template.raw()),
+            step: crate::approval::step_digest(&rule),
+            by: "alice".into(),
+            at: sim.now(),
+        };
+        self.approvals.insert(rule.name, approval);
+        self.observer.approve(step, &image);
+        // A running program does not read approvals again.
+    }
+
+    fn perform(&mut self, op: Op) {
+        let nodes = self.sim().cluster.nodes.len();
+        match op {
+            Op::Begin => self.begin(),
+            Op::Settle(seconds) => self.settle(seconds),
+            Op::Pass(seconds) => self.pass(seconds),
+            Op::Look(_) | Op::Observe | Op::Post(_) | Op::Deliver if self.is_idle => {}
+            Op::Look(age) => self.run().feed(Event::Observed, age),
+            Op::Observe => self.run().observe(),
+            Op::Post(post) => {
+                self.run().post(post);
+            }
+            Op::Deliver => {
+                self.run().deliver(0);
+            }
+            Op::Kill(executed) => {
+                if !self.is_idle && executed {
+                    self.run().post(Post::AnswerDelayed);
+                }
+                if !self.is_idle {
+                    let now = self.sim().now();
+                    self.history.push(format!("{now} killed"));
+                }
+                self.look();
+                self.is_idle = true;
+            }
+            Op::LoseNote => {
+                if self.is_idle {
+                    self.sim().note = None;
+                    self.observer.forgets();
+                }
+            }
+            Op::Approve(step) => self.approve(step),
+            Op::EditStep(step) => {
+                if self.is_idle
+                    && let Some(rule) = self.observer.rules.steps.get_mut(step)
+                {
+                    rule.soak += 1;
+                    self.observer.edits(step);
+                }
+            }
+            Op::Image(image) => {
+                if self.is_idle {
+                    self.image = image + 2;
+                }
+            }
+            Op::Node(..) | Op::Steal(_) | Op::Join(_) | Op::Remove(_) | Op::RestartPod(_) => {
+                self.is_disturbed = true;
+                self.disturb(op, nodes);
+            }
+        }
+        self.look();
+    }
+
+    /// A fault of the cluster.
+    fn disturb(&mut self, op: Op, nodes: usize) {
+        let sim = self.sim();
+        let now = sim.now();
+        let pods = |sim: &Sim, at: usize| {
+            let name = sim.cluster.nodes[at % nodes].name.clone();
+            let pods = sim.cluster.pods.iter().enumerate();
+            pods.filter(|(_, pod)| pod.node() == Some(&name)).map(|(at, _)| at).collect::<Vec<_>>()
+        };
+        match op {
+            Op::Node(at, ready) => sim.set_ready(at % nodes, ready),
+            Op::Steal(at) => {
+                for at in pods(sim, at) {
+                    sim.cluster.pods[at].terminating = true;
+                }
+            }
+            Op::Join(zone) => {
+                let name = format!("node-new-{}", now.as_second());
+                if sim.cluster.nodes.iter().any(|node| *node.name.as_str() == *name) {
+                    return;
+                }
+                sim.join(&name);
+                let joined = sim.cluster.nodes.iter_mut().find(|it| *it.name.as_str() == *name);
+                let zone = ZONES.get(zone).map(|zone| ("zone", *zone));
+                joined.unwrap().labels = zone.into_iter().chain([("pool", "canary")]).collect();
+            }
+            Op::Remove(at) => {
+                if nodes > 3 {
+                    sim.cluster.nodes.remove(at % nodes);
+                }
+            }
+            Op::RestartPod(at) => {
+                for at in pods(sim, at) {
+                    let pod = &mut sim.cluster.pods[at];
+                    pod.restarts += 1;
+                    pod.containers_changed = Some(now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Runs again and again, with approvals, until all is done. Returns the number of runs.
+    fn to_the_end(&mut self) -> usize {
+        for at in 0..self.sim().cluster.nodes.len() {
+            self.sim().set_ready(at, true);
+        }
+        self.sim().picky.clear();
+        self.fill_steps();
+        self.settle(3_000);
+        self.is_idle = true;
+        self.pass(60);
+        self.image = 9;
+        for runs in 1..25 {
+            self.begin();
+            self.settle(5_000);
+            if !self.is_idle {
+                self.observer.broken.push("a run does not end".into());
+                return runs;
+            }
+            match self.run().outcome().clone() {
+                Outcome::Done => return runs,
+                Outcome::Waiting { waits_for } => self.wait(&waits_for),
+                Outcome::Paused { .. }
+                | Outcome::Aborted { .. }
+                | Outcome::Stale { .. }
+                | Outcome::Gone { .. }
+                | Outcome::Interrupted { .. }
+                | Outcome::LockLost
+                | Outcome::Failed { .. } => self.pass(60),
+            }
+            if !self.observer.broken.is_empty() {
+                return runs;
+            }
+        }
+        self.observer.broken.push("25 runs do not end it".into());
+        25
+    }
+
+    /// No step is without nodes: otherwise there would be no plan.
+    fn fill_steps(&mut self) {
+        let steps = self.observer.rules.steps.clone();
+        for step in &steps {
+            let nodes = &mut self.run.as_mut().unwrap().sim.cluster.nodes;
+            if nodes.iter().any(|node| step.nodes.count(1).is_some() || step.nodes.names(node)) {
+                continue;
+            }
+            match &step.nodes {
+                Selects::Names(names) => self.sim().join(&names[0]),
+                Selects::Pool => nodes[0].labels = [("pool", "canary")].into_iter().collect(),
+                Selects::Count(_) | Selects::Percent(_) => {}
+            }
+        }
+    }
+
+    /// Does what is waited for.
+    fn wait(&mut self, waits_for: &[WaitsFor]) {
+        for wait in waits_for {
+            let now = self.sim().now();
+            match (wait.kind, wait.until) {
+                (WaitKind::Approval, _) => {
+                    let step = wait.step.trim_start_matches('s').parse().unwrap();
+                    self.approve(step);
+                }
+                (WaitKind::Soak | WaitKind::Window, Some(until)) => {
+                    let seconds = until.duration_since(now).as_secs().max(0) + 1;
+                    self.pass(u16::try_from(seconds).unwrap());
+                }
+                (WaitKind::Soak | WaitKind::Window | WaitKind::ReadyNode, None)
+                | (WaitKind::ReadyNode, Some(_)) => {
+                    self.observer.broken.push(format!("waits for ever: {wait}"));
+                }
+            }
+        }
+    }
+
+    fn assert_lawful(&self) {
+        let broken = &self.observer.broken;
+        assert!(broken.is_empty(), "{broken:#?}\n{:#?}", self.history);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 48, max_shrink_iters: 400, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn steps_domains_soaks_and_windows_are_kept_whatever_happens(
+        nodes in 4..9_usize,
+        rules in rules(),
+        faults in faults(),
+        ops in prop::collection::vec(op(), 0..120),
+    ) {
+        let mut world = World::new(nodes, rules, &faults);
+        for op in ops {
+            world.perform(op);
+        }
+        world.assert_lawful();
+        world.to_the_end();
+        world.assert_lawful();
+        let last = world.run();
+        last.pass(90);
+        prop_assert!(last.images().into_keys().all(|image| image == "v9"), "{:?}", last.images());
+        prop_assert_eq!(last.pause(), None);
+    }
+}

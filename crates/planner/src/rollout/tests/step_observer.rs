@@ -1,0 +1,482 @@
+//! An observer of rollouts with steps: it knows the policy as text and numbers, counts pods and nodes
+//! itself, and shares no rule with the planner.
+//!
+//! It judges each delete by what the run had observed when it decided on it, and by the deletes that
+//! the run had sent before. Where the policy leaves a choice (which nodes a count takes), any choice
+//! is fine that keeps the number.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::run::Decision;
+use super::sim::{Seen, images};
+use daemonset::model::{Node, Pod, PodReadiness, REVISION_HASH_LABEL, Uid};
+
+/// Time for which a delete that was sent may still be executed, in seconds.
+const UNDER_WAY: i64 = 60;
+
+/// A policy.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub steps: Vec<StepRule>,
+    pub domains: Option<DomainRule>,
+    /// Whether there are windows: three minutes of every ten.
+    pub windows: bool,
+    pub keeps_target: bool,
+    pub on_failure: &'static str,
+    pub max_unavailable: Option<usize>,
+    /// Limit of the object's own strategy.
+    pub declared: usize,
+    /// Whether any number of NotReady nodes is skipped, or just one.
+    pub skips_all: bool,
+    pub min_ready: usize,
+    pub ramps: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct StepRule {
+    pub nodes: Selects,
+    pub spreads: bool,
+    pub soak: i64,
+    pub approve: bool,
+    pub max_unavailable: Option<usize>,
+}
+
+/// The nodes of a step.
+#[derive(Clone, Debug)]
+pub(super) enum Selects {
+    Count(usize),
+    Percent(usize),
+    /// Nodes with the label `pool: canary`.
+    Pool,
+    Names(Vec<String>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct DomainRule {
+    pub at_once: usize,
+    pub max_unavailable: Option<usize>,
+    pub soak: i64,
+    pub first: Option<&'static str>,
+}
+
+/// Seconds that one node takes.
+pub(super) const NODE_SECONDS: u32 = 20;
+/// The period of the windows and their length, in seconds.
+const PERIOD: i64 = 600;
+const OPEN: i64 = 180;
+
+impl Rules {
+    pub(super) fn step_name(at: usize) -> String {
+        format!("s{at}")
+    }
+
+    /// The policy's `spec`.
+    pub(super) fn json(&self) -> Value {
+        let mut spec = json!({
+            "selects": {"names": ["default/foo"]},
+            "onFailure": self.on_failure,
+            "progressDeadline": "60s",
+            "minReadySeconds": self.min_ready,
+            "ramp": if self.ramps { "double" } else { "none" },
+            "whileWaiting": if self.keeps_target { "target" } else { "lastGood" },
+            "skipUnreadyNodes": {"max": if self.skips_all { json!("100%") } else { json!(1) }},
+        });
+        spec["steps"] = self
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(at, step)| step.json(at))
+            .collect::<Vec<_>>()
+            .into();
+        if let Some(limit) = self.max_unavailable {
+            spec["maxUnavailable"] = limit.into();
+        }
+        if let Some(rule) = &self.domains {
+            let mut domains = json!({"key": "zone", "atOnce": rule.at_once});
+            domains["soak"] = format!("{}s", rule.soak).into();
+            domains["first"] = rule.first.into_iter().collect::<Vec<_>>().into();
+            if let Some(limit) = rule.max_unavailable {
+                domains["maxUnavailable"] = limit.into();
+            }
+            spec["domains"] = domains;
+        }
+        if self.windows {
+            spec["windows"] = json!([{"schedule": "*/10 * * * *", "duration": "3m"}]);
+        }
+        spec
+    }
+}
+
+impl StepRule {
+    fn json(&self, at: usize) -> Value {
+        let nodes = match &self.nodes {
+            Selects::Count(count) => json!(count),
+            Selects::Percent(percent) => json!(format!("{percent}%")),
+            Selects::Pool => json!({"matchLabels": {"pool": "canary"}}),
+            Selects::Names(names) => json!({"names": names}),
+        };
+        let soak = format!("{}s", self.soak);
+        let mut step = json!({"name": Rules::step_name(at), "nodes": nodes, "soak": soak});
+        step["approve"] = self.approve.into();
+        if self.spreads && matches!(self.nodes, Selects::Count(_) | Selects::Percent(_)) {
+            step["spread"] = "zone".into();
+        }
+        if let Some(limit) = self.max_unavailable {
+            step["maxUnavailable"] = limit.into();
+        }
+        step
+    }
+}
+
+impl Selects {
+    pub(super) fn names(&self, node: &Node) -> bool {
+        match self {
+            Self::Count(_) | Self::Percent(_) => false,
+            Self::Pool => node.labels.get("pool") == Some("canary"),
+            Self::Names(names) => names.iter().any(|name| *name == *node.name.as_str()),
+        }
+    }
+
+    pub(super) fn count(&self, desired: usize) -> Option<usize> {
+        match self {
+            Self::Count(count) => Some((*count).min(desired)),
+            Self::Percent(percent) => Some((desired * percent).div_ceil(100)),
+            Self::Pool | Self::Names(_) => None,
+        }
+    }
+}
+
+/// One node, as it was observed.
+struct Here<'a> {
+    node: &'a Node,
+    is_ready: bool,
+    zone: &'a str,
+    /// Its pod that neither goes nor was sent a delete.
+    pod: Option<&'a Pod>,
+    /// Whether that pod has the target's image.
+    is_updated: bool,
+}
+
+impl Here<'_> {
+    fn is_up(&self) -> bool {
+        self.pod.is_some_and(Pod::is_ready)
+    }
+
+    fn has_new(&self) -> bool {
+        self.is_updated && self.is_up()
+    }
+
+    fn is_outdated(&self) -> bool {
+        self.pod.is_some() && !self.is_updated
+    }
+
+    /// Seconds for which its pod has been Ready without a restart.
+    fn up_for(&self, now: Timestamp) -> i64 {
+        let Some(pod) = self.pod else { return -1 };
+        match pod.readiness {
+            PodReadiness::Ready { since: Some(since) } => {
+                let changed = pod.containers_changed.unwrap_or(since);
+                now.duration_since(since.max(changed)).as_secs()
+            }
+            PodReadiness::Ready { since: None } | PodReadiness::NotReady { .. } => -1,
+        }
+    }
+}
+
+/// How far a step, or a zone, is.
+#[derive(Clone, Copy, Default)]
+struct Soaking {
+    complete_since: Option<Timestamp>,
+    is_done: bool,
+}
+
+impl Soaking {
+    fn look(&mut self, is_complete: bool, up_for: i64, soak: i64, now: Timestamp) {
+        if self.is_done {
+            return;
+        }
+        if !is_complete {
+            self.complete_since = None;
+            return;
+        }
+        let since = *self.complete_since.get_or_insert(now);
+        self.is_done = up_for >= soak && now.duration_since(since).as_secs() >= soak;
+    }
+}
+
+/// What the observer remembers.
+pub(super) struct Observer {
+    pub rules: Rules,
+    /// The image that is rolled out.
+    pub target: String,
+    /// The last image that finished all steps.
+    pub last_good: String,
+    steps: Vec<Soaking>,
+    zones: BTreeMap<String, Soaking>,
+    /// Deletes of this run, and when they were sent.
+    sent: BTreeMap<Uid, Timestamp>,
+    /// Nodes of which a run has deleted the outdated pod. A node that joined while the target was
+    /// live has it without having been chosen.
+    begun: BTreeSet<String>,
+    /// Approvals that count, each with its step and image; and those that are used up.
+    approvals: BTreeSet<(usize, String)>,
+    used: BTreeSet<(usize, String)>,
+    is_way_back: bool,
+    /// Broken laws.
+    pub broken: Vec<String>,
+}
+
+impl Observer {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self {
+            steps: vec![Soaking::default(); rules.steps.len()],
+            rules,
+            target: "v1".into(),
+            last_good: "v1".into(),
+            zones: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            begun: BTreeSet::new(),
+            approvals: BTreeSet::new(),
+            used: BTreeSet::new(),
+            is_way_back: false,
+            broken: Vec::new(),
+        }
+    }
+
+    /// A run of an image begins.
+    pub(super) fn begins(&mut self, image: &str, is_way_back: bool) {
+        if image != self.target {
+            self.steps.fill(Soaking::default());
+            self.zones.clear();
+            self.begun.clear();
+            image.clone_into(&mut self.target);
+        }
+        self.sent.clear();
+        self.is_way_back = is_way_back;
+    }
+
+    pub(super) fn approve(&mut self, step: usize, image: &str) {
+        self.approvals.insert((step, image.to_owned()));
+    }
+
+    /// A step is edited: it and all later ones begin again.
+    pub(super) fn edits(&mut self, step: usize) {
+        self.steps[step..].fill(Soaking::default());
+        self.approvals.retain(|(it, _)| *it != step);
+        self.used.retain(|(it, _)| *it != step);
+    }
+
+    /// The note is lost: nothing says any more which approvals are used up.
+    pub(super) fn forgets(&mut self) {
+        let used = std::mem::take(&mut self.used);
+        self.approvals.extend(used);
+    }
+
+    /// A rollout has ended: approvals are used up.
+    pub(super) fn ends(&mut self, is_done: bool) {
+        let given = std::mem::take(&mut self.approvals);
+        self.used.extend(given);
+        if is_done {
+            self.target.clone_into(&mut self.last_good);
+        } else {
+            self.steps.fill(Soaking::default());
+            self.zones.clear();
+        }
+    }
+
+    /// One step of the run.
+    pub(super) fn judge(&mut self, decision: &Decision) {
+        let Decision { seen, now, deletes } = decision;
+        let here = self.here(seen, *now);
+        self.look(&here, *now);
+        for delete in deletes {
+            let here = self.here(seen, *now);
+            if !self.sent.contains_key(&delete.uid) {
+                let law = self.broken_by(&here, delete.node.as_str(), *now);
+                self.broken.extend(law.map(|law| format!("{now}: {}: {law}", delete.node)));
+            }
+            let others = self.approvals.extract_if(.., |(_, image)| *image != self.target);
+            let others: Vec<_> = others.collect();
+            self.used.extend(others);
+            self.begun.insert(delete.node.to_string());
+            self.sent.insert(delete.uid.clone(), *now);
+        }
+    }
+
+    fn here<'s>(&self, seen: &'s Seen, now: Timestamp) -> Vec<Here<'s>> {
+        let images = images(&seen.revisions);
+        let image = |pod: &Pod| pod.labels.get(REVISION_HASH_LABEL).and_then(|it| images.get(it));
+        let stays = |pod: &&Pod| {
+            let sent = self.sent.get(&pod.uid);
+            let goes = sent.is_some_and(|sent| now.duration_since(*sent).as_secs() < UNDER_WAY);
+            !pod.terminating && !goes
+        };
+        let here = |node| {
+            let Node { name, labels, readiness, .. }: &Node = node;
+            let pod = seen.pods.iter().filter(|pod| pod.node() == Some(name)).find(stays);
+            Here {
+                node,
+                is_ready: readiness.is_ready(),
+                zone: labels.get("zone").unwrap_or(""),
+                pod,
+                is_updated: pod.and_then(image).is_some_and(|image| *image == self.target),
+            }
+        };
+        seen.nodes.iter().map(here).collect()
+    }
+
+    /// Updates what is complete, and for how long.
+    fn look(&mut self, here: &[Here<'_>], now: Timestamp) {
+        let is_outdated = here.iter().any(Here::is_outdated);
+        for (at, (rule, step)) in self.rules.steps.iter().zip(&mut self.steps).enumerate() {
+            let given = self.approvals.contains(&(at, self.target.clone()));
+            if rule.approve && !given && !step.is_done && is_outdated {
+                break;
+            }
+            let (is_complete, up_for) = match rule.nodes.count(here.len()) {
+                None => {
+                    let of = here.iter().filter(|it| rule.nodes.names(it.node) && it.is_ready);
+                    let of: Vec<_> = of.collect();
+                    let up = of.iter().map(|it| it.up_for(now)).min().unwrap_or(i64::MAX);
+                    (of.iter().all(|it| it.has_new()), up)
+                }
+                Some(count) => {
+                    let mut up: Vec<i64> =
+                        here.iter().filter(|it| it.has_new()).map(|it| it.up_for(now)).collect();
+                    up.sort_unstable_by(|a, b| b.cmp(a));
+                    let all = here.iter().filter(|it| it.is_ready).all(Here::has_new);
+                    let wanted = count.clamp(1, up.len().max(1));
+                    let is_complete = up.len() >= count || all;
+                    (is_complete && !up.is_empty(), up.get(wanted - 1).copied().unwrap_or(-1))
+                }
+            };
+            step.look(is_complete, up_for, rule.soak, now);
+            if !step.is_done {
+                break;
+            }
+        }
+        let Some(domains) = &self.rules.domains else { return };
+        for zone in here.iter().map(|it| it.zone).collect::<BTreeSet<_>>() {
+            let of = || here.iter().filter(|it| it.zone == zone && it.is_ready);
+            let is_complete = of().next().is_some() && of().all(Here::has_new);
+            let up = of().map(|it| it.up_for(now)).min().unwrap_or(-1);
+            let soaking = self.zones.entry(zone.to_owned()).or_default();
+            soaking.look(is_complete, up, domains.soak, now);
+        }
+    }
+
+    /// The law that a delete on this node breaks.
+    fn broken_by(&self, here: &[Here<'_>], node: &str, now: Timestamp) -> Option<String> {
+        let it = here.iter().find(|it| *it.node.name.as_str() == *node)?;
+        if !it.is_ready {
+            return Some("it is not Ready".into());
+        }
+        let back = self.is_way_back || it.is_updated;
+        let limits = self.over_limits(here, it, back);
+        if back { limits } else { limits.or_else(|| self.too_early(here, it, now)) }
+    }
+
+    /// The budgets: they hold on the way back, too.
+    fn over_limits(&self, here: &[Here<'_>], it: &Here<'_>, back: bool) -> Option<String> {
+        let down = |it: &&Here<'_>| it.is_ready && !it.is_up();
+        let Some(domains) = &self.rules.domains else { return self.over_total(here, it) };
+        let disturbed: BTreeSet<&str> = here.iter().filter(down).map(|it| it.zone).collect();
+        let mut open = disturbed.clone();
+        if !back && self.rules.steps.is_empty() {
+            let soaks = |zone: &str| {
+                let soaking = self.zones.get(zone).copied().unwrap_or_default();
+                soaking.complete_since.is_some() && !soaking.is_done
+            };
+            open.extend(here.iter().map(|it| it.zone).filter(|zone| soaks(zone)));
+        }
+        if !open.contains(it.zone) && open.len() >= domains.at_once {
+            return Some(format!("zone {:?} is begun beside {open:?}", it.zone));
+        }
+        let in_zone = here.iter().filter(|other| other.zone == it.zone);
+        let unavailable = in_zone.filter(down).count();
+        let limit = domains.max_unavailable.unwrap_or(usize::MAX);
+        if it.is_up() && unavailable >= limit {
+            return Some(format!("zone {:?} has {unavailable} unavailable", it.zone));
+        }
+        self.over_total(here, it).or_else(|| self.out_of_order(here, it, &open, back))
+    }
+
+    fn over_total(&self, here: &[Here<'_>], it: &Here<'_>) -> Option<String> {
+        let unavailable = here.iter().filter(|it| it.is_ready && !it.is_up()).count();
+        let limit = self.rules.max_unavailable.unwrap_or(usize::MAX).min(self.rules.declared);
+        (it.is_up() && unavailable >= limit).then(|| format!("{unavailable} are unavailable"))
+    }
+
+    /// Without steps, zones come in their order.
+    fn out_of_order(
+        &self,
+        here: &[Here<'_>],
+        it: &Here<'_>,
+        open: &BTreeSet<&str>,
+        back: bool,
+    ) -> Option<String> {
+        let first = self.rules.domains.as_ref().and_then(|domains| domains.first);
+        let rank = |zone: &str| (zone.is_empty(), Some(zone) != first, zone.to_owned());
+        if back || !self.rules.steps.is_empty() || open.contains(it.zone) {
+            return None;
+        }
+        let waits = |other: &&Here<'_>| {
+            other.is_ready && other.is_outdated() && rank(other.zone) < rank(it.zone)
+        };
+        let before = here.iter().filter(waits).find(|other| !open.contains(other.zone))?;
+        Some(format!("zone {:?} is begun before {:?}", it.zone, before.zone))
+    }
+
+    /// Steps, soaks, approvals and windows.
+    fn too_early(&self, here: &[Here<'_>], it: &Here<'_>, now: Timestamp) -> Option<String> {
+        let second = now.as_second() % PERIOD;
+        if self.rules.windows && second + i64::from(NODE_SECONDS) > OPEN {
+            return Some(format!("no window, {second} s after the last opening"));
+        }
+        let done = self.steps.iter().take_while(|step| step.is_done).count();
+        if done == self.steps.len() {
+            return None;
+        }
+        let admits = |step: &usize| self.admits(here, it, *step);
+        let mut of: Vec<usize> = (0..=done).filter(admits).collect();
+        if of.is_empty() {
+            return Some(format!("step {done} is not done"));
+        }
+        let approved = |step: &usize| {
+            let given = (*step, self.target.clone());
+            !self.rules.steps[*step].approve || self.approvals.contains(&given)
+        };
+        of.retain(approved);
+        if of.is_empty() {
+            return Some("its step is not approved".into());
+        }
+        let unavailable = here.iter().filter(|it| it.is_ready && !it.is_up()).count();
+        let limits = |step: &usize| self.rules.steps[*step].max_unavailable.unwrap_or(usize::MAX);
+        let limit = of.iter().map(limits).max().unwrap_or(usize::MAX);
+        let is_over = it.is_up() && unavailable >= limit;
+        is_over.then(|| format!("{unavailable} are unavailable in its step"))
+    }
+
+    /// Whether a node may be one of a step.
+    fn admits(&self, here: &[Here<'_>], it: &Here<'_>, step: usize) -> bool {
+        let rules = &self.rules.steps[..=step];
+        if rules[step].nodes.names(it.node) {
+            return true;
+        }
+        let Some(count) = rules[step].nodes.count(here.len()) else { return false };
+        let is_named = |other: &Here<'_>| {
+            let steps = rules.iter().zip(&self.steps);
+            // Who joins after a step is done belongs to the last one.
+            steps.into_iter().any(|(rule, at)| !at.is_done && rule.nodes.names(other.node))
+        };
+        let is_in = |other: &&Here<'_>| {
+            let begun = self.begun.contains(other.node.name.as_str());
+            let has_begun = begun && other.is_ready && !other.is_outdated();
+            has_begun || other.node.name == it.node.name || is_named(other)
+        };
+        here.iter().filter(is_in).count() <= count.max(1)
+    }
+}
