@@ -95,8 +95,14 @@ impl<'s, 'a> Members<'s, 'a> {
         let mut chosen = Vec::new();
         while chosen.len() < more {
             let open = groups.iter_mut().filter(|(_, (_, others))| !others.is_empty());
-            // Values before nodes without one; equal ones by name.
-            let least = open.min_by_key(|(value, (count, _))| (*count, value.is_none()));
+            let is_unready = |others: &[usize]| {
+                others.last().is_some_and(|at| self.nodes[*at].budget != NodeBudget::Ready)
+            };
+            // Nodes that are not Ready come last, wherever they are. Values before nodes without
+            // one; equal ones by name.
+            let least = open.min_by_key(|(value, (count, others))| {
+                (is_unready(others), *count, value.is_none())
+            });
             let Some((_, (count, others))) = least else { break };
             *count += 1;
             chosen.extend(others.pop());

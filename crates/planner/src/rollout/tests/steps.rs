@@ -129,6 +129,18 @@ fn a_canary_on_a_node_that_is_not_ready_proves_nothing() {
 }
 
 #[test]
+fn a_zone_without_a_ready_node_has_no_canary() {
+    let canary = policy(json!({
+        "steps": [{"name": "canary", "nodes": 3, "spread": "zone", "soak": "60s"}],
+        "skipUnreadyNodes": {"max": 3},
+    }));
+    let mut sim = with_zones(Sim::of(5, &json!(3)));
+    sim.set_ready(2, false);
+    let run = run(sim, "v2", &canary);
+    assert_eq!((waits(&run), run.deletes.len()), (vec![WaitKind::Soak], 3));
+}
+
+#[test]
 fn a_step_whose_last_node_has_vanished_waits_for_one() {
     let named = policy(json!({"steps": [{"name": "canary", "nodes": {"names": ["node-9"]}}]}));
     let waiting = run(Sim::of(3, &json!(1)), "v2", &named);
