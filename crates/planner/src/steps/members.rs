@@ -81,18 +81,29 @@ impl<'s, 'a> Members<'s, 'a> {
     }
 
     /// Deals `more` nodes over the values of a label, so that the members are spread evenly. Nodes
-    /// without the label are a group of their own.
+    /// without the label are a group of their own. Nodes that have begun, and those with a version
+    /// that was given up, come first, wherever they are.
     fn spread(&self, others: Vec<usize>, more: usize, key: &str) -> Vec<usize> {
         let value = |at: usize| self.nodes[at].node.labels.get(key);
         let mut groups: BTreeMap<Option<&str>, (usize, Vec<usize>)> = BTreeMap::new();
         for at in (0..self.nodes.len()).filter(|at| self.is_member[*at]) {
             groups.entry(value(at)).or_default().0 += 1;
         }
+        let is_first = |at: &usize| match self.nodes[*at].update {
+            NodeUpdate::Updated { .. } | NodeUpdate::InProgress => true,
+            NodeUpdate::Outdated { is_intermediate } => {
+                is_intermediate && self.nodes[*at].budget == NodeBudget::Ready
+            }
+        };
+        let (mut chosen, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(is_first);
+        chosen.truncate(more);
+        for at in &chosen {
+            groups.entry(value(*at)).or_default().0 += 1;
+        }
         // The best one is taken from the end.
         for at in others.into_iter().rev() {
             groups.entry(value(at)).or_default().1.push(at);
         }
-        let mut chosen = Vec::new();
         while chosen.len() < more {
             let open = groups.iter_mut().filter(|(_, (_, others))| !others.is_empty());
             let is_unready = |others: &[usize]| {

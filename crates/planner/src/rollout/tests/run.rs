@@ -197,8 +197,8 @@ impl Run {
                 Effect::Delete(delete) => Some(delete.clone()),
                 _ => None,
             };
-            let deletes = effects.iter().filter_map(deleted).collect();
-            decisions.push(Decision { seen, now: self.sim.now(), deletes });
+            let all = effects.iter().filter_map(deleted).collect();
+            decisions.push(Decision { seen, now: self.sim.now(), deletes: all });
         }
         for effect in effects {
             assert!(self.ended.is_none(), "no effect after the end");

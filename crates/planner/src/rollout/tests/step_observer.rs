@@ -19,6 +19,7 @@ const UNDER_WAY: i64 = 60;
 
 /// A policy.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is drawn by itself")]
 pub(super) struct Rules {
     pub steps: Vec<StepRule>,
     pub domains: Option<DomainRule>,

@@ -174,14 +174,13 @@ fn nothing_is_written_before_the_first_step_is_approved() {
     let approved = |sim: Sim, image: &str| {
         let run = Run::apply(sim, image);
         let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
-        let approval = Approval {
+        Approval {
             uid: run.sim.cluster.daemon_set.uid.clone(),
             template: crate::plan::template_digest(target.template.raw()),
             step: crate::approval::step_digest(&policy.steps[0]),
             by: "alice".to_owned(),
             at: run.sim.now(),
-        };
-        approval
+        }
     };
     let approval = approved(first.sim, "v2");
     let with = |sim: Sim, image: &str, approval: &Approval| {
