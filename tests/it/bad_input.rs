@@ -322,7 +322,6 @@ fn a_plan_of_files_names_them() {
     --- stdout
     REHEARSAL  on an embedded copy of the cluster; the cluster itself is not changed
     --- stderr
-    REHEARSAL  3 nodes: 0s of the cluster's time; no changes were made to the cluster
     error: plan.json was made from files, which are not in it: agent.yaml
     hint: pass them too: `ds-apply --plan plan.json -f agent.yaml`
     ");
@@ -446,7 +445,7 @@ fn unreachable_clusters() {
     exit 1
     --- stderr
     error: no kubeconfig found ([dir]/home/.kube/config does not exist), and not running in a pod with a service account
-    hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
+    hint: set KUBECONFIG or --kubeconfig, or plan on a recording: `ds-plan --snapshot FILE`
     ");
     assert_snapshot!(sandbox.ds_plan("-f agent.yaml --kubeconfig none"), @"
     exit 1

@@ -3,7 +3,7 @@
 //!
 //! A run does what may be done now. Then it waits itself (`--wait`), or it ends: with the last good
 //! template live again, paused, so that a node that joins or a pod that is recreated gets what is
-//! proven. The next run writes the target again and goes on. Not here: which nodes may begin
+//! proven. The next run writes the target again and continues. Not here: which nodes may begin
 //! ([`steps`](crate::steps)).
 
 use std::borrow::Cow;

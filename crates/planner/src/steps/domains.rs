@@ -140,7 +140,7 @@ pub(super) fn progress<'a>(
             open += 1;
         }
     }
-    // More of them are disturbed than may be at once: only these go on. One that soaks has nothing
+    // More of them are disturbed than may be at once: only these continue. One that soaks has nothing
     // to begin.
     domains
 }

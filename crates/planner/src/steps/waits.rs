@@ -44,7 +44,7 @@ pub enum WaitKind {
 }
 
 impl WaitKind {
-    /// Whether a person has to act: no later run goes on by itself.
+    /// Whether a person has to act: no later run continues by itself.
     pub fn needs_person(self) -> bool {
         match self {
             Self::Approval => true,

@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn each_class_with_the_writers_of_fields() {
         insta::assert_snapshot!(drift_text(&past::drift(), &TextOptions::default()), @r#"
-        ds-plan drift  7 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+        ds-plan drift  8 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
         logging/absent
             spec   (- live, + source)
@@ -123,6 +123,11 @@ mod tests {
                 paused by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7
                 the live template, revision 8, runs on 12 of 40 nodes
 
+        logging/waiting
+            rollout
+                waiting by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7, step canary soaks until 2026-08-01T12:30:00Z; forgotten: no run has come for 120m
+                the live template, revision 8, runs on 12 of 40 nodes
+
         logging/aborted
             rollout
                 aborted by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7
@@ -138,13 +143,14 @@ mod tests {
                 revision 7 exists more than once: fluent-bit-a, fluent-bit-b
                 revision 7 (fluent-bit-7f6d) mixes revision 6 (fluent-bit-6f6d) and revision 8 (fluent-bit-8f6d): the manifest was applied in two steps
 
-        Drift: 4 spec, 5 pod, 7 rollout, 6 history, 2 eligibility.
+        Drift: 4 spec, 5 pod, 9 rollout, 6 history, 2 eligibility.
         "#);
         insta::assert_snapshot!(drift_name(&past::drift()), @"
         logging/absent
         logging/fluent-bit
         logging/going
         logging/paused
+        logging/waiting
         logging/aborted
         logging/revisions
         ");

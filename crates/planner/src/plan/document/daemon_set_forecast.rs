@@ -36,7 +36,7 @@ pub struct DaemonSetForecast {
     /// windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<TimeZoneName>,
-    /// The time at which everything is done, if nothing fails, runs come when they can go on, and
+    /// The time at which everything is done, if nothing fails, runs come when they can continue, and
     /// approvals are given at once. None if no policy makes the rollout wait, or no window opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earliest_end: Option<Timestamp>,

@@ -2,8 +2,8 @@
 //! nodes may begin.
 //!
 //! It goes round by round: the nodes that are updated together, of all domains that may be at once.
-//! Runs come as soon as they can go on, and approvals are given at once. After a wait, another run
-//! goes on, and its ramp begins anew.
+//! Runs come as soon as they can continue, and approvals are given at once. After a wait, another run
+//! continues, and its ramp begins anew.
 
 use std::collections::VecDeque;
 
@@ -199,7 +199,7 @@ impl Clock<'_> {
         }
     }
 
-    /// Another run goes on then.
+    /// Another run continues then.
     fn goes_on_at(&mut self, then: Timestamp) {
         self.first_run.get_or_insert(self.work);
         self.updated_in_run = 0;
