@@ -152,7 +152,7 @@ impl StepProgress<'_> {
 
 /// Evaluates steps and domains.
 pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
-    let StepsInput { nodes, policy, template, note, now, .. } = *input;
+    let StepsInput { nodes, policy, template, note, .. } = *input;
     let before = note.filter(|note| note.template == template);
     let mut after = StepsNote {
         template: template.to_owned(),
@@ -160,6 +160,59 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         approvals_void_before: note.and_then(|note| note.approvals_void_before),
         ..StepsNote::default()
     };
+    let InOrder { steps, step_of, current } = in_order(input, before, &mut after);
+    let last = steps.len() - 1;
+    let (names, domain_of) = domains::of_nodes(nodes, policy.domains.as_ref());
+    let waves: Vec<Option<WaveId>> = (0..nodes.len())
+        .map(|at| match nodes[at].update {
+            NodeUpdate::Outdated { .. } => {
+                Some(WaveId { step: step_of[at].unwrap_or(last), domain: domain_of[at] })
+            }
+            NodeUpdate::Updated { .. } | NodeUpdate::InProgress => None,
+        })
+        .collect();
+    let in_progress = current.unwrap_or(last);
+    let is_member = |at: usize| step_of[at].unwrap_or(last) == in_progress;
+    let domains = domains::progress(
+        input,
+        before,
+        &mut after,
+        domains::Layout { names, domain_of: &domain_of, is_member: &is_member, waves: &waves },
+        steps[in_progress].name(),
+    );
+    let is_last_done = matches!(steps[last].progress, Progress::Done { .. })
+        && domains.iter().all(|domain| domain.soaks_until.is_none());
+    let current = current.or_else(|| (!is_last_done).then_some(last));
+    let mut evaluation = Evaluation {
+        steps,
+        domains,
+        waves,
+        domain_of,
+        current,
+        waits_for: Vec::new(),
+        note: after,
+    };
+    evaluation.waits_for = waits::waits_for(&evaluation, input);
+    evaluation
+}
+
+/// The steps with their nodes.
+struct InOrder<'a> {
+    /// The steps; the implied last one is among them.
+    steps: Vec<StepProgress<'a>>,
+    /// The step of the policy that has added each node.
+    step_of: Vec<Option<usize>>,
+    /// The first step of the policy that is not done.
+    current: Option<usize>,
+}
+
+/// Evaluates the steps in their order. What is noted about them is added to `after`.
+fn in_order<'a>(
+    input: &StepsInput<'_, 'a>,
+    before: Option<&StepsNote>,
+    after: &mut StepsNote,
+) -> InOrder<'a> {
+    let StepsInput { nodes, policy, now, .. } = *input;
     let mut members = members::Members::of(nodes);
     let mut steps = Vec::with_capacity(policy.steps.len() + 1);
     let mut step_of: Vec<Option<usize>> = vec![None; nodes.len()];
@@ -193,40 +246,8 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         let is_empty = added.is_empty;
         steps.push(StepProgress { policy: Some(step), nodes: total, updated, is_empty, progress });
     }
-    let last = steps.len();
     steps.push(members.last_step());
-    let (names, domain_of) = domains::of_nodes(nodes, policy.domains.as_ref());
-    let waves: Vec<Option<WaveId>> = (0..nodes.len())
-        .map(|at| match nodes[at].update {
-            NodeUpdate::Outdated { .. } => {
-                Some(WaveId { step: step_of[at].unwrap_or(last), domain: domain_of[at] })
-            }
-            NodeUpdate::Updated { .. } | NodeUpdate::InProgress => None,
-        })
-        .collect();
-    let in_progress = current.unwrap_or(last);
-    let is_member = |at: usize| step_of[at].unwrap_or(last) == in_progress;
-    let domains = domains::progress(
-        input,
-        before,
-        &mut after,
-        domains::Layout { names, domain_of: &domain_of, is_member: &is_member, waves: &waves },
-        steps[in_progress].name(),
-    );
-    let is_last_done = matches!(steps[last].progress, Progress::Done { .. })
-        && domains.iter().all(|domain| domain.soaks_until.is_none());
-    let current = current.or_else(|| (!is_last_done).then_some(last));
-    let mut evaluation = Evaluation {
-        steps,
-        domains,
-        waves,
-        domain_of,
-        current,
-        waits_for: Vec::new(),
-        note: after,
-    };
-    evaluation.waits_for = waits::waits_for(&evaluation, input);
-    evaluation
+    InOrder { steps, step_of, current }
 }
 
 /// Names of the steps whose approval counts.

@@ -129,7 +129,7 @@ impl DaemonSetApply<'_> {
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
             return self.reconcile(lock, session).await;
         };
-        match self.resume(one, &snapshot, lock, session).await {
+        match self.resume((&plan, one), &snapshot, lock, session).await {
             Err(error) if one.pause.is_some() && error.is_forbidden() => {
                 let (daemon_set, source) = (self.desired.key.clone(), Box::new(error));
                 Err(Error::StaysPaused { daemon_set, source })
@@ -174,12 +174,16 @@ impl DaemonSetApply<'_> {
     /// Applies the plan.
     async fn resume(
         &self,
-        plan: &DaemonSetPlan,
+        (whole, plan): (&Plan, &DaemonSetPlan),
         snapshot: &Snapshot,
         lock: &Arc<Lock>,
         session: &mut Session,
     ) -> Result<Exit, Error> {
-        let task = self.task(plan, snapshot, session)?;
+        let key = plan.key().to_string();
+        let forecasts = whole.forecast.iter().flat_map(|forecast| &forecast.daemon_sets);
+        let node_seconds =
+            forecasts.filter(|it| it.daemon_set == key).find_map(|it| it.node_seconds);
+        let task = Task { node_seconds, ..self.task(plan, snapshot, session)? };
         let task = session
             .unless_interrupted(async |_, cluster| {
                 self.prepare(task, plan, snapshot, cluster, lock).await
@@ -251,6 +255,7 @@ impl DaemonSetApply<'_> {
         let live = snapshot.daemon_set(key);
         let observed = ObservedCluster::of(snapshot, key, true);
         let first = rollout::first_write(&task, &observed, now);
+        let writes = first.is_some() || task.wait_until.is_some();
         let waits = first.as_ref().is_none_or(|write| write.purpose == Purpose::Wait);
         // What has to wait is tried, too: the write of the target, not that of the last good template.
         let first = if waits {
@@ -270,7 +275,7 @@ impl DaemonSetApply<'_> {
                 let merged =
                     Write { written: self.merged(snapshot).raw, live: None, ..first.clone() };
                 let template = asking.template(live, Trial::Outcome(&merged.object())).await?;
-                if waits && task.wait_until.is_none() {
+                if !writes {
                     // This run writes nothing that could conflict.
                     template
                 } else {

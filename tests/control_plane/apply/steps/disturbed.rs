@@ -79,7 +79,8 @@ fn image_set_by_hand(plane: &ControlPlane) {
     ends(&it.run("v2", &[]), 6, &["--force-conflicts=kubectl-set"]);
     assert_eq!(it.live().version, before);
     let forced = it.run("v2", &["--force-conflicts=kubectl-set"]);
-    ends(&forced, 4, &["paused: the live template is that of revision"]);
+    ends(&forced, 8, &["step canary soaks until "]);
     assert_eq!((it.pods("v1"), it.pods("v2")), (others, canaries));
-    assert_eq!(it.live().strategy, "OnDelete");
+    let live = it.live();
+    assert_eq!((&*live.image, &*live.strategy), ("v1", "OnDelete"));
 }
