@@ -123,6 +123,9 @@ pub(crate) struct Evaluation<'a> {
     pub waves: Vec<Option<WaveId>>,
     /// The domain of each node.
     pub domain_of: Vec<usize>,
+    /// Whether each node has an unavailable pod of a version that was given up: it may be replaced
+    /// in any step, else it could use up the budget of a step that does not select it.
+    pub is_broken: Vec<bool>,
     /// The step in progress; none if all are done.
     pub current: Option<usize>,
     /// What keeps the nodes of the step in progress from beginning, beside the budget; empty if
@@ -138,7 +141,8 @@ impl Evaluation<'_> {
     pub(crate) fn may_begin(&self, at: usize) -> bool {
         self.waits_for.is_empty()
             && self.waves[at].is_some_and(|wave| {
-                Some(wave.step) == self.current && self.domains[wave.domain].is_open
+                let is_its_turn = Some(wave.step) == self.current || self.is_broken[at];
+                is_its_turn && self.domains[wave.domain].is_open
             })
     }
 }
@@ -188,6 +192,7 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         domains,
         waves,
         domain_of,
+        is_broken: nodes.iter().map(is_broken).collect(),
         current,
         waits_for: Vec::new(),
         note: after,
@@ -248,6 +253,10 @@ fn in_order<'a>(
     }
     steps.push(members.last_step());
     InOrder { steps, step_of, current }
+}
+
+fn is_broken(node: &StepNode<'_>) -> bool {
+    node.is_unavailable && node.update == NodeUpdate::Outdated { is_intermediate: true }
 }
 
 /// Names of the steps whose approval counts.

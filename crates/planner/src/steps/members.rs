@@ -89,11 +89,12 @@ impl<'s, 'a> Members<'s, 'a> {
         for at in (0..self.nodes.len()).filter(|at| self.is_member[*at]) {
             groups.entry(value(at)).or_default().0 += 1;
         }
-        let is_first = |at: &usize| match self.nodes[*at].update {
-            NodeUpdate::Updated { .. } | NodeUpdate::InProgress => true,
-            NodeUpdate::Outdated { is_intermediate } => {
-                is_intermediate && self.nodes[*at].budget == NodeBudget::Ready
-            }
+        let is_first = |at: &usize| {
+            let has_begun = match self.nodes[*at].update {
+                NodeUpdate::Updated { .. } | NodeUpdate::InProgress => true,
+                NodeUpdate::Outdated { is_intermediate } => is_intermediate,
+            };
+            has_begun && self.nodes[*at].budget == NodeBudget::Ready
         };
         let (mut chosen, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(is_first);
         chosen.truncate(more);

@@ -159,6 +159,8 @@ struct Here<'a> {
     pod: Option<&'a Pod>,
     /// Whether that pod has the target's image.
     is_updated: bool,
+    /// Whether it has the image of a version that was given up.
+    is_given_up: bool,
 }
 
 impl Here<'_> {
@@ -324,6 +326,9 @@ impl Observer {
                 zone: labels.get("zone").unwrap_or(""),
                 pod,
                 is_updated: pod.and_then(image).is_some_and(|image| *image == self.target),
+                is_given_up: pod
+                    .and_then(image)
+                    .is_some_and(|image| *image != self.target && *image != self.last_good),
             }
         };
         seen.nodes.iter().map(here).collect()
@@ -443,6 +448,10 @@ impl Observer {
         }
         let admits = |step: &usize| self.admits(here, it, *step);
         let mut of: Vec<usize> = (0..=done).filter(admits).collect();
+        // A node that a version which was given up has broken may be mended in any step.
+        if it.is_given_up && !it.is_up() {
+            of.push(done);
+        }
         if of.is_empty() {
             return Some(format!("step {done} is not done"));
         }
