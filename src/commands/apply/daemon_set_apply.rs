@@ -275,16 +275,16 @@ impl DaemonSetApply<'_> {
                 let merged =
                     Write { written: self.merged(snapshot).raw, live: None, ..first.clone() };
                 let template = asking.template(live, Trial::Outcome(&merged.object())).await?;
-                if !writes {
-                    // This run writes nothing that could conflict.
-                    template
-                } else {
+                if writes {
                     let taken =
                         executor::force_conflicts(cluster, &lock.writer(), before, &plan.forced_conflicts, now)
                             .await?;
                     // The request depends on the fields that are ours now.
                     let first = Write { live: Some(Arc::clone(&taken.raw)), ..first };
                     asking.template(Some(&taken), Trial::Apply(&first.object())).await?
+                } else {
+                    // This run writes nothing that could conflict.
+                    template
                 }
             }
             (Some(first), live) => asking.template(live, Trial::Apply(&first.object())).await?,
