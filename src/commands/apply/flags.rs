@@ -246,6 +246,7 @@ impl AllowFlags {
             | GuardCode::PolicyChange
             | GuardCode::EmptyStep
             | GuardCode::SurgeUnderPolicy
+            | GuardCode::WindowTooShort
             | GuardCode::ManagedBy => false,
         }
     }

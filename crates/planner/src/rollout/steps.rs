@@ -26,6 +26,7 @@ use crate::steps::{
     Evaluation, NodeUpdate, StepNode, StepsInput, WaitsFor, approved_steps, evaluate, needs_note,
 };
 use daemonset::controller::history::hash_of;
+use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
     Approval, Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
     WhileWaiting,
@@ -178,8 +179,7 @@ impl<'w> Step<'_, 'w> {
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, pause.as_ref());
         }
-        let mut after = live.clone();
-        after.spec.template = target.template.clone();
+        let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         // A new pod that is not available may have failed: that is judged first.
         let max_restarts = self.task.pace.max_restarts;
@@ -217,6 +217,21 @@ impl<'w> Step<'_, 'w> {
         Ok(Some(waits_for))
     }
 
+    /// Whether the declared strategy has a surge, but the step in progress is not the last one: then
+    /// this run replaces its pods by deletes, under a pause. The controller would surge on any nodes.
+    pub(super) fn deletes_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
+        let policy = self.policy();
+        if policy.steps.is_empty() || !allows_surge(target.declared.strategy()) {
+            return false;
+        }
+        let after = with_template(live, target);
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        let last_good = self.last_good(live);
+        let nodes: Vec<_> =
+            view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect();
+        !self.evaluated(&nodes, &policy, &after).is_last()
+    }
+
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
     pub(super) fn hold_before(
         &mut self,
@@ -245,7 +260,13 @@ impl<'w> Step<'_, 'w> {
         waits_for: Vec<WaitsFor>,
     ) -> Flow<Halt> {
         if self.waits_itself(&waits_for) {
-            return Ok(Halt::Wait);
+            if live.spec.update_strategy == UpdateStrategy::OnDelete {
+                return Ok(Halt::Wait);
+            }
+            // The controller would continue its surge meanwhile.
+            let pause = Some(self.pause(target, PauseState::Paused, self.state.from.clone()));
+            let provenance = Some(self.task.provenance.clone());
+            return Ok(self.write(Purpose::Pause, target, Some(live), None, pause, provenance));
         }
         self.state.course = Course::Waiting(waits_for.clone());
         self.put_back(target, Some(live), waits_for)
@@ -333,8 +354,17 @@ impl<'w> Step<'_, 'w> {
     }
 }
 
+/// The live object with the template of the target.
+fn with_template(live: &DaemonSet, target: &Target) -> DaemonSet {
+    let mut after = live.clone();
+    after.spec.template = target.template.clone();
+    after
+}
+
 fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> StepNode<'v> {
-    let (update, pod) = match (node_view.outdated_pod(), node_view.pod_state) {
+    // A surge of the controller has begun there.
+    let outdated = node_view.outdated_pod().filter(|_| !node_view.is_surging());
+    let (update, pod) = match (outdated, node_view.pod_state) {
         (Some(pod), _) => {
             let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
             (NodeUpdate::Outdated { is_intermediate }, Some(pod))
