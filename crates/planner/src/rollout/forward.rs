@@ -215,6 +215,7 @@ impl<'w> Step<'_, 'w> {
             commit,
             by,
             failed: None,
+            target: None,
             waits_for: Vec::new(),
         }
     }
