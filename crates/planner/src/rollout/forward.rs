@@ -221,6 +221,7 @@ impl<'w> Step<'_, 'w> {
             commit,
             by,
             failed: None,
+            target: None,
             waits_for: Vec::new(),
         }
     }

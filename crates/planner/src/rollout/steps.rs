@@ -28,8 +28,7 @@ use crate::steps::{
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
-    Approval, Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
-    WhileWaiting,
+    Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy, WhileWaiting,
 };
 
 impl<'w> Step<'_, 'w> {
@@ -99,14 +98,8 @@ impl<'w> Step<'_, 'w> {
         }
         let mut wanted = evaluation.note.clone();
         wanted.started_at.get_or_insert(self.now);
-        if let Some(before) = &self.state.note
-            && before.template != wanted.template
-        {
-            // Approvals of an interrupted rollout are not used by a later one.
-            let others = self.state.approvals.values().filter(|it| it.template != wanted.template);
-            let latest = others.map(|approval: &Approval| approval.at).max();
-            wanted.approvals_void_before = wanted.approvals_void_before.max(latest);
-        }
+        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
+        wanted.approvals_void_before = StepsNote::void_before(before, &wanted.template, approvals);
         self.note(wanted)
     }
 
@@ -126,9 +119,8 @@ impl<'w> Step<'_, 'w> {
     /// Without steps, only ends what is noted about another template: if that one comes back, its
     /// steps begin anew.
     fn note_other_template(&mut self, live: &DaemonSet) -> Flow<()> {
-        let Some(note) = self.state.note.as_ref().filter(|note| !note.steps.is_empty()) else {
-            return Ok(());
-        };
+        let has_content = |note: &&StepsNote| !note.steps.is_empty() || note.waits_since.is_some();
+        let Some(note) = self.state.note.as_ref().filter(has_content) else { return Ok(()) };
         if note.template == template_digest(live.spec.template.raw()) {
             return Ok(());
         }
@@ -139,7 +131,7 @@ impl<'w> Step<'_, 'w> {
     /// steps that are done stay so, unless it has failed.
     pub(super) fn note_end(&mut self, has_failed: bool) -> Flow<()> {
         let Some(note) = &self.state.note else { return Ok(()) };
-        if note.started_at.is_none() {
+        if note.started_at.is_none() && note.waits_since.is_none() {
             return Ok(());
         }
         let ended = StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() };
@@ -210,7 +202,9 @@ impl<'w> Step<'_, 'w> {
         // A soak that begins only now, because the note was lost or the step before has just ended,
         // would begin again in each run. Of a rollout that has not begun, nothing is noted.
         let noted = self.state.note.as_ref();
-        let has_begun = noted.is_some_and(|noted| noted.template == evaluation.note.template);
+        let has_begun = noted.is_some_and(|noted| {
+            noted.template == evaluation.note.template && noted.waits_since.is_none()
+        });
         if has_begun || !evaluation.note.steps.is_empty() {
             self.note_steps(&evaluation, &policy, &after)?;
         }
@@ -248,8 +242,18 @@ impl<'w> Step<'_, 'w> {
                 self.state.course = Course::Waiting(waits_for.clone());
                 self.put_back(target, Some(live), waits_for)
             }
-            Some(PauseState::Aborted) | None => Ok(Halt::End(Outcome::Waiting { waits_for })),
+            Some(PauseState::Aborted) | None => {
+                self.note_waiting(target)?;
+                Ok(Halt::End(Outcome::Waiting { waits_for }))
+            }
         }
+    }
+
+    /// Notes that the rollout waits before its first node.
+    fn note_waiting(&mut self, target: &Target) -> Flow<()> {
+        let template = template_digest(target.template.raw());
+        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
+        self.note(StepsNote::waiting(before, &template, approvals, self.now))
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
@@ -341,7 +345,8 @@ impl<'w> Step<'_, 'w> {
         }
         let from = self.state.from.clone();
         let pause = self.pause(target, PauseState::Waiting, from);
-        let pause = PausedRollout { waits_for, ..pause };
+        let digest = template_digest(target.template.raw());
+        let pause = PausedRollout { waits_for, target: Some(digest), ..pause };
         let (template, provenance) = match &good {
             Some(good) => {
                 (Some(Arc::clone(&good.template)), Provenance::of(&good.revision.annotations))
