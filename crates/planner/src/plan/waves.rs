@@ -13,6 +13,7 @@ use super::coded::Coded;
 use super::document::{Action, Fate, NodePlan, PodPlan, StepPlan, StepState, Strategy, Wave};
 use super::reason::Reason;
 use crate::classification::{NodeBudget, SkippedNodes, Templates};
+use crate::shared::NodeRank;
 use crate::steps::{
     Evaluation, NodeUpdate, Progress, StepNode, StepProgress, StepsInput, WaitsFor, WaveId,
     empty_steps, evaluate,
@@ -285,6 +286,7 @@ impl<'a> Stepped<'a> {
                 is_unavailable,
                 update: view.update,
                 restarts: view.restarts,
+                shared: NodeRank::default(),
             });
         }
         stepped

@@ -17,6 +17,9 @@ use daemonset::model::PolicyStep;
 pub struct WaitsFor {
     /// What it is.
     pub kind: WaitKind,
+    /// The other DaemonSet of the shared budget that waits, or has stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon_set: Option<String>,
     /// The step in progress.
     pub step: String,
     /// The domain that soaks, if it is not the whole step.
@@ -41,6 +44,8 @@ pub enum WaitKind {
     Window,
     /// No node of the step is Ready.
     ReadyNode,
+    /// The nodes of the shared budget are disturbed, or another DaemonSet of it has stopped.
+    SharedBudget,
 }
 
 impl WaitKind {
@@ -48,7 +53,7 @@ impl WaitKind {
     pub fn needs_person(self) -> bool {
         match self {
             Self::Approval => true,
-            Self::Soak | Self::Window | Self::ReadyNode => false,
+            Self::Soak | Self::Window | Self::ReadyNode | Self::SharedBudget => false,
         }
     }
 }
@@ -59,6 +64,7 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     let step = &evaluation.steps[current];
     let wait = |kind, domain: Option<&str>, until| WaitsFor {
         kind,
+        daemon_set: None,
         step: step.name().to_owned(),
         domain: domain.map(str::to_owned),
         until,
@@ -113,7 +119,14 @@ fn is_under_way(input: &StepsInput<'_, '_>) -> bool {
 /// `step canary soaks until 2026-01-01T00:00:00Z`.
 impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, step, domain, until } = self;
+        let Self { kind, daemon_set, step, domain, until } = self;
+        match (kind, daemon_set) {
+            (WaitKind::SharedBudget, Some(sibling)) => {
+                return write!(f, "step {step} waits for {sibling}, which has stopped");
+            }
+            (_, Some(sibling)) => write!(f, "{sibling}: ")?,
+            (_, None) => {}
+        }
         write!(f, "step {step}")?;
         domain.iter().try_for_each(|domain| match domain.as_str() {
             "" => f.write_str(", nodes without a domain,"),
@@ -124,13 +137,18 @@ impl fmt::Display for WaitsFor {
             WaitKind::Approval => " is not approved",
             WaitKind::Window => " waits for a maintenance window",
             WaitKind::ReadyNode => " has no Ready node",
+            WaitKind::SharedBudget => " waits for nodes of the shared budget",
         })?;
         match (kind, until) {
             (_, None) => Ok(()),
             (WaitKind::Window, Some(until)) => write!(f, ", the next one opens at {until}"),
-            (WaitKind::Soak | WaitKind::Approval | WaitKind::ReadyNode, Some(until)) => {
-                write!(f, " until {until}")
-            }
+            (
+                WaitKind::Soak
+                | WaitKind::Approval
+                | WaitKind::ReadyNode
+                | WaitKind::SharedBudget,
+                Some(until),
+            ) => write!(f, " until {until}"),
         }
     }
 }
