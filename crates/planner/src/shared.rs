@@ -206,9 +206,10 @@ impl<'s> Slots<'s> {
             ShareCourse::Counted | ShareCourse::Done => false,
         });
         let mut all_may: BTreeMap<&NodeName, bool> = BTreeMap::new();
-        for (_, name, here) in self.nodes().filter(|(share, _, here)| {
-            share.course == ShareCourse::Rolling && here.is_outdated
-        }) {
+        for (_, name, here) in self
+            .nodes()
+            .filter(|(share, _, here)| share.course == ShareCourse::Rolling && here.is_outdated)
+        {
             *all_may.entry(name).or_insert(true) &= here.may_begin;
         }
         !moves && !all_may.into_values().any(|all_may| all_may)
@@ -273,8 +274,8 @@ impl<'s> Slots<'s> {
         }
         // There may be more open nodes than slots: an earlier run had another budget.
         let is_open = self.open.contains(node);
-        let is_free = number(self.disturbed.len()) < self.allowed
-            && (is_open || self.taken < self.allowed);
+        let is_free =
+            number(self.disturbed.len()) < self.allowed && (is_open || self.taken < self.allowed);
         if is_free {
             self.disturbed.insert(node.clone());
             self.taken += u32::from(!is_open);

@@ -121,7 +121,7 @@ const REFUSED: &[(&str, &[&str])] = &[
     ("gates: [{name: a}]", &["15:3: spec.gates: `gates` is not supported yet"]),
     ("prePull: {parallel: 1}", &["15:3: spec.prePull: `prePull` is not supported yet"]),
     ("sharedBudget: 0", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
-        ("sharedBudget: 0%", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
+    ("sharedBudget: 0%", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
     (
         "order: 3\nonFailure: park",
         &[

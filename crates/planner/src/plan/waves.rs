@@ -102,6 +102,8 @@ pub(super) struct Rules<'a> {
     pub strategy: Strategy,
     /// The policy.
     pub pace: &'a PolicySpec,
+    /// The budget that it shares with other DaemonSets, in nodes.
+    pub shared_budget: Option<u32>,
     /// Time that new pods must stay up.
     pub min_ready_seconds: MinReady,
     /// Templates of the pods.
@@ -212,6 +214,8 @@ fn wave(
         max_surge,
         domain_max_unavailable: domain.max_unavailable,
         domains_at_once: domains.map(|domains| domains.at_once),
+        // With a surge, a guard blocks the plan.
+        shared_budget: rules.shared_budget,
         // The built-in controller, which does the surge, has no ramp.
         ramp: if max_surge > 0 { Ramp::None } else { pace.ramp },
         min_ready_seconds,
@@ -458,6 +462,7 @@ mod tests {
         let rules = Rules {
             strategy,
             pace: &PolicySpec::default(),
+            shared_budget: None,
             min_ready_seconds: MinReady::default(),
             templates: &Templates::default(),
             fleet: &Fleet::new(&[]),

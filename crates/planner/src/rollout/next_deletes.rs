@@ -217,8 +217,7 @@ impl<'s, 'a> Wave<'s, 'a> {
     fn may_begin(&self) -> impl Iterator<Item = Outdated<'s, 'a>> {
         self.outdated_in_scope().filter(|outdated| {
             let is_open = || self.shared.is_some_and(|it| it.slots.is_open(outdated.name()));
-            self.steps.may_begin(outdated.at)
-                || (self.steps.may_finish(outdated.at) && is_open())
+            self.steps.may_begin(outdated.at) || (self.steps.may_finish(outdated.at) && is_open())
         })
     }
 

@@ -18,8 +18,8 @@ use super::effect::Effect;
 use super::outcome::{Attempt, Interference, Outcome, Overdue};
 use super::progress::Report;
 use super::request::Purpose;
-use super::state::{Course, RequestState};
 use super::share::in_rollout;
+use super::state::{Course, RequestState};
 use super::task::{Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView};
 use crate::plan::{PauseState, PausedRollout, template_digest};
@@ -199,11 +199,8 @@ impl<'w> Step<'_, 'w> {
         }
         let last_good = self.last_good(live);
         let siblings = self.observed.siblings;
-        let nodes: Vec<_> = view
-            .node_views
-            .iter()
-            .map(|it| step_node(it, last_good.as_ref(), siblings))
-            .collect();
+        let nodes: Vec<_> =
+            view.node_views.iter().map(|it| step_node(it, last_good.as_ref(), siblings)).collect();
         let evaluation = self.evaluated(&nodes, &policy, &after);
         let waits_for = evaluation.waits_for.clone();
         if waits_for.is_empty() {

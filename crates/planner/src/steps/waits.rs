@@ -143,10 +143,7 @@ impl fmt::Display for WaitsFor {
             (_, None) => Ok(()),
             (WaitKind::Window, Some(until)) => write!(f, ", the next one opens at {until}"),
             (
-                WaitKind::Soak
-                | WaitKind::Approval
-                | WaitKind::ReadyNode
-                | WaitKind::SharedBudget,
+                WaitKind::Soak | WaitKind::Approval | WaitKind::ReadyNode | WaitKind::SharedBudget,
                 Some(until),
             ) => write!(f, " until {until}"),
         }

@@ -226,7 +226,11 @@ mod tests {
             (json!({"after": ["a/b"]}), json!({"after": ["a/c", "a/b"]}), ""),
             (json!({}), json!({"after": ["a/b"]}), ""),
             (json!({"sharedBudget": 3}), json!({}), "sharedBudget from 3 to none"),
-            (json!({"sharedBudget": 3}), json!({"sharedBudget": "1%"}), "sharedBudget from 3 to 1%"),
+            (
+                json!({"sharedBudget": 3}),
+                json!({"sharedBudget": "1%"}),
+                "sharedBudget from 3 to 1%",
+            ),
             (json!({"sharedBudget": 3}), json!({"sharedBudget": 2}), ""),
             (json!({}), json!({"sharedBudget": 3}), ""),
             (same(), json!({}), "domains from zone, 2 at once, maxUnavailable 20%, first c, soak"),
