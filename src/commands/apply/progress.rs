@@ -370,8 +370,6 @@ impl fmt::Display for Clock {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::*;
