@@ -212,6 +212,18 @@ fn completed(sandbox: &Sandbox, line: &str) -> String {
 }
 
 #[test]
+fn a_namespace_that_does_not_exist_is_named() {
+    let sandbox = recorded();
+    for (namespace, words) in
+        [("nowhere", "warning: namespace nowhere does not exist\n"), ("default", "")]
+    {
+        let run = sandbox.ds_plan(&format!("{STATUS} -n {namespace}"));
+        assert_eq!((run.code, &*run.stdout), (Some(0), "No DaemonSets found.\n"), "{run}");
+        assert_eq!(run.stderr, words, "{run}");
+    }
+}
+
+#[test]
 fn steps_to_approve_are_completed_from_the_source() {
     let sandbox = recorded();
     let policy = "\
