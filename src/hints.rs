@@ -134,9 +134,13 @@ fn node_hint(similar: Option<&NodeName>) -> String {
 
 fn approval_hints(error: &ApprovalError) -> Vec<String> {
     match error {
-        ApprovalError::NotToApprove { why: NotToApprove::Unknown { known }, .. } => {
-            vec![format!("its steps: {}", known.join(", "))]
-        }
+        ApprovalError::NotToApprove {
+            why: NotToApprove::Unknown { needed } | NotToApprove::NotAsked { needed },
+            ..
+        } => match &needed[..] {
+            [] => vec!["none of its steps needs an approval".into()],
+            needed => vec![format!("steps that need an approval: {}", needed.join(", "))],
+        },
         ApprovalError::NotToApprove { why: NotToApprove::NoSteps, .. } => {
             vec!["does the policy select it? See its name and labels in the policy".into()]
         }
@@ -149,7 +153,7 @@ fn approval_hints(error: &ApprovalError) -> Vec<String> {
             error if error.is_outcome_unknown() => vec!["run it again".into()],
             _other => vec![],
         },
-        ApprovalError::NotToApprove { why: NotToApprove::NotAsked, .. }
+        ApprovalError::RolledOut(_)
         | ApprovalError::RollingBack(_)
         | ApprovalError::NameTaken { .. } => vec![],
     }

@@ -15,7 +15,6 @@ use super::session::{Session, unlock};
 use super::{identity, progress};
 use crate::error::{ApprovalError, Error};
 use crate::exit::Exit;
-use crate::output::Format;
 use cluster::{Lock, LockError, WritableCluster, WriteError};
 use daemonset::controller::Owner;
 use daemonset::model::{
@@ -141,12 +140,9 @@ impl DaemonSetApply<'_> {
 
     /// Reports that it does not begin, as the end of its part of the run.
     pub(super) fn does_not_begin(&self, held: &Held, session: &Session) {
-        let (key, shell) = (&self.desired.key, &session.shell);
-        match self.args.output {
-            Format::Json => ProgressReporter::plain(key, self.args.output, shell)
-                .does_not_begin(held, session.server_time()),
-            _text => shell.printer.err(format!("{key} does not begin: {held}\n")),
-        }
+        let (key, output) = (&self.desired.key, self.args.output);
+        let reporter = ProgressReporter::plain(key, output, &session.shell);
+        reporter.does_not_begin(held, session.server_time());
     }
 
     /// Replaces the error of the lock if the namespace does not exist, as the plan has warned.

@@ -12,7 +12,7 @@ use bar::Bar;
 
 use super::event_stream::EventStream;
 use super::evidence::Evidence;
-use super::predecessors::Held;
+use super::predecessors::{Held, NotDone};
 use crate::exit::Exit;
 use crate::output::Format;
 use crate::printer::Printer;
@@ -142,8 +142,24 @@ impl<'a> ProgressReporter<'a> {
         self.event(now, RunEventData::ClocksDiffer { seconds: apart.as_secs() }, &words);
     }
 
-    /// Prints the event of a DaemonSet that does not begin, because it comes after another one.
+    /// Annotates that the rollout waits, if a CI system shows annotations.
+    fn annotate(&self, words: &str, needs_person: bool) {
+        if let Some(annotations) = self.printer.annotations() {
+            self.printer.err(annotations.wait(self.key, words, needs_person));
+        }
+    }
+
+    /// Reports that a DaemonSet does not begin, because it comes after another one.
     pub(super) fn does_not_begin(&self, held: &Held, now: Timestamp) {
+        let words = format!("does not begin: {held}");
+        self.annotate(&words, held.why == NotDone::WaitsForApproval);
+        match self.format {
+            Format::Json => self.held_event(held, &words, now),
+            _text => self.printer.err(format!("{} {words}\n", self.key)),
+        }
+    }
+
+    fn held_event(&self, held: &Held, words: &str, now: Timestamp) {
         let event = RunEventData::Ended {
             exit_code: Exit::Waiting.code(),
             replaced: 0,
@@ -152,7 +168,7 @@ impl<'a> ProgressReporter<'a> {
             waits_for: vec![WaitsFor::another(&held.predecessor)],
             left: BTreeMap::new(),
         };
-        self.json(now, &format!("does not begin: {held}"), event);
+        self.json(now, words, event);
     }
 
     /// Whether only the end is printed. Programs read all events.
@@ -165,6 +181,10 @@ impl<'a> ProgressReporter<'a> {
         let Ending { outcome, interrupted: _, replaced, left } = ending;
         if let Some(bar) = &self.bar {
             bar.clear();
+        }
+        if let Outcome::Waiting { waits_for } = outcome {
+            let needs_person = waits_for.iter().any(|wait| wait.kind.needs_person());
+            self.annotate(&outcome.to_string(), needs_person);
         }
         match self.format {
             Format::Json => {
@@ -370,8 +390,6 @@ impl fmt::Display for Clock {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::*;

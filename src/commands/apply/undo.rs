@@ -20,8 +20,9 @@ use source::FilesVersion;
 
 /// Roll back to an earlier revision, in waves
 ///
-/// Without a revision: to the previous one; for an aborted rollout, to the template that is live
-/// again. Git still declares what was undone, so the commit to revert is printed.
+/// Without a revision: to the last good one. That is the one before a rollout that is paused, waits
+/// or was aborted; without such a rollout, the previous revision. It waits for no soak, window or
+/// approval. Git still declares what was undone, so the commit to revert is printed.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Roll back to the revision with this number; `ds-plan history` lists them

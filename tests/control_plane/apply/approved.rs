@@ -295,9 +295,10 @@ fn what_cannot_be_approved_is_said_and_approvals_become_void() {
     let site = Site::new(&plane, "void");
     site.note(&[("canary", step_digest(&canary()))]);
     let unknown = site.approve("admin", "rest", &["--yes"]);
-    let words = ["the policy of void/agent has no step rest", "its steps: canary, half, most"];
+    let asks = "steps that need an approval: half, most";
+    let words = ["the policy of void/agent has no step rest", asks];
     ends(&unknown, 1, &words);
-    let words = ["step canary of void/agent needs no approval: it has no `approve: true`"];
+    let words = ["step canary of void/agent needs no approval: it has no `approve: true`", asks];
     ends(&site.approve("admin", "canary", &["--yes"]), 1, &words);
     let (agent, v2) = (site.name(), version("void", "v2"));
     let approve = |name: &str, manifest: &str| {

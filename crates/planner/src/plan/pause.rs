@@ -167,7 +167,8 @@ pub(super) fn as_declared<'a>(
     Cow::Owned(live)
 }
 
-/// `paused by ci since 2026-08-01T12:00:00Z, commit 4f2c9e1, from revision 7`.
+/// `paused by ci since 2026-08-01T12:00:00Z, commit 4f2c9e1, from revision 7`; `waiting, begun by ci
+/// at 2026-08-01T12:00:00Z, step canary soaks until 2026-08-01T12:30:00Z`.
 impl fmt::Display for PausedRollout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -182,7 +183,11 @@ impl fmt::Display for PausedRollout {
             target: _,
             waits_for,
         } = self;
-        write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
+        let by = by.as_deref().unwrap_or("ds-apply");
+        match state {
+            PauseState::Paused | PauseState::Aborted => write!(f, "{state} by {by} since {since}")?,
+            PauseState::Waiting => write!(f, "{state}, begun by {by} at {since}")?,
+        }
         commit.iter().try_for_each(|commit| write!(f, ", commit {}", short_commit(commit)))?;
         from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))?;
         waits_for.iter().try_for_each(|wait| {

@@ -155,7 +155,7 @@ pub(crate) fn drift() -> Drift {
     let mut one = |name: &str, deviations: Vec<Deviation>| {
         let deviations: Vec<Classified> = deviations.into_iter().map(Classified::from).collect();
         for classified in &deviations {
-            totals.add(classified.class);
+            totals.add(classified);
         }
         DaemonSetDrift { namespace: "logging".into(), name: name.into(), deviations }
     };

@@ -41,6 +41,7 @@ pub fn drift_html(drift: &Drift, options: &HtmlOptions<'_>) -> Result<String, Er
     let drift = DriftView::of(drift);
     let all = count(drift.daemon_sets.len(), "DaemonSet");
     let cluster = drift.origin.cluster_name();
+    let waits = drift.waits_words(", ");
     let glance = CLASSES.into_iter().zip(drift.totals).map(|(class, number)| Tile {
         number: number.into(),
         words: class.to_string(),
@@ -50,8 +51,8 @@ pub fn drift_html(drift: &Drift, options: &HtmlOptions<'_>) -> Result<String, Er
     Page {
         kind: "drift",
         headline: match drift.deviating().len() {
-            0 => format!("{cluster}: no drift, {all} checked"),
-            some => format!("{cluster}: drift in {some} of {all}"),
+            0 => format!("{cluster}: no drift, {all} checked{waits}"),
+            some => format!("{cluster}: drift in {some} of {all}{waits}"),
         },
         about: compared(&drift.origin).collect(),
         glance: [tiles(glance), warnings(&drift.warnings)].into(),

@@ -53,7 +53,8 @@ impl Request {
         shell: &Shell,
         cluster: &WritableCluster,
     ) -> Result<Self, Error> {
-        let Args { name, step, yes: _, source, require_ref, ownership, output: _ } = args;
+        let Args { name, step, yes: _, dry_run: _, source, require_ref, ownership, output: _ } =
+            args;
         let flags = SourceFlags { require_ref: require_ref.clone(), ..source.clone() };
         let narrow = NarrowFlags { names: vec![name.clone()], selector: None };
         let default = default_namespace(global, cluster);
@@ -118,6 +119,9 @@ impl Request {
         }
         if *rolling_back {
             return Err(ApprovalError::RollingBack(key.clone()).into());
+        }
+        if !daemon_set.has_changes() {
+            return Err(ApprovalError::RolledOut(key.clone()).into());
         }
         if !step.earlier.is_empty() && !snapshot.coverage.leases {
             return Err(ApprovalError::ProgressUnknown(key.clone()).into());
