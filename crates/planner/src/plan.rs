@@ -57,9 +57,9 @@ pub(crate) use digest::json_digest;
 pub use digest::template_digest;
 pub use document::{
     Access, Action, ActionTotals, ApiVersion, Approved, BaseChange, Change, ClusterSummary,
-    Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard,
-    GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan,
-    RevisionTotals, SourceInfo, StepForecast, StepPlan, StepState, Strategy, TargetRevision,
+    Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast,
+    ForecastSpan, Guard, GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan,
+    RevisionTotals, SourceInfo, SpanKind, StepForecast, StepPlan, StepState, Strategy, TargetRevision,
     Totals, Warning, Wave, Zones,
 };
 pub use drift::{

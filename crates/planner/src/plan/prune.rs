@@ -184,6 +184,8 @@ fn removal(
         base: None,
         new_pods: None,
         steps: Vec::new(),
+        domain_key: None,
+        next_waves: Vec::new(),
         waits_for: Vec::new(),
         waves: Vec::new(),
         totals: totals(&nodes, idle),

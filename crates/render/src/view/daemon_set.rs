@@ -37,6 +37,8 @@ pub(crate) struct DaemonSetView<'a> {
     pub after: Option<String>,
     /// `RollingUpdate, at most 42 of 412 unavailable`.
     pub strategy: String,
+    /// Whether a run can replace the pods of a wave by its number (`ds-apply step --wave`).
+    pub can_step: bool,
     /// Whether pods are replaced only after they are deleted manually.
     pub on_delete: bool,
     /// The paused or aborted rollout, and how it ends.
@@ -55,6 +57,8 @@ pub(crate) struct DaemonSetView<'a> {
     pub owned: Vec<OwnedField<'a>>,
     /// The steps of its policy; if it has only domains, one for all nodes. Empty for other policies.
     pub steps: Vec<StepView<'a>>,
+    /// Key of the node label by which its waves are divided.
+    pub domain_key: Option<&'a str>,
     /// What keeps the next wave from beginning, and what helps.
     pub waits_for: Vec<String>,
     /// `Earliest end Wed 04:40 CEST: work 1h 12m, soak 1h 15m, window opens Tue 02:00.`
@@ -133,6 +137,8 @@ impl<'a> DaemonSetView<'a> {
             forced_conflicts: _,
             new_pods,
             steps: _,
+            domain_key,
+            next_waves: _,
             waits_for,
             waves,
             nodes,
@@ -141,7 +147,8 @@ impl<'a> DaemonSetView<'a> {
         } = plan;
         let mut groups = groups_by_wave(nodes, zones);
         let at_once = groups.remove(&None).unwrap_or_default();
-        let several = waves.len() > 1;
+        let can_step = *strategy == Strategy::OnDelete && are_named(waves);
+        let several = waves.len() > 1 || can_step;
         let waves = waves.iter().map(|wave| {
             let groups = groups.remove(&Some(wave.index)).unwrap_or_default();
             let name = several.then_some((wave.index, wave.name.as_str()));
@@ -157,6 +164,7 @@ impl<'a> DaemonSetView<'a> {
             policy: policy.as_deref(),
             after: (!after.is_empty()).then(|| after.join(", ")),
             strategy: strategy_words(*strategy, &plan.waves),
+            can_step,
             on_delete: *strategy == Strategy::OnDelete && plan.waves.is_empty(),
             pause: pause.as_ref().map(|pause| pause_words(pause, plan)),
             revision: revision_words(revision),
@@ -166,6 +174,7 @@ impl<'a> DaemonSetView<'a> {
             new_pods: new_pods.as_ref(),
             owned: owned(conflicts, leftovers),
             steps: StepView::all(plan, course, &times, zones),
+            domain_key: domain_key.as_deref(),
             waits_for: waits_for.iter().map(|wait| wait_words(wait, plan, &times)).collect(),
             earliest_end: course.and_then(|course| earliest_end(course, &times)),
             waves: waves.collect(),
@@ -195,6 +204,11 @@ impl<'a> DaemonSetView<'a> {
     pub(crate) fn access(&self) -> impl Iterator<Item = &'a Access> {
         self.new_pods.into_iter().flat_map(|pods| &pods.access)
     }
+}
+
+/// Whether waves are those of steps or domains.
+fn are_named(waves: &[Wave]) -> bool {
+    waves.iter().any(|wave| wave.step.is_some() || wave.domain.is_some())
 }
 
 /// Fields in conflict, then those that are kept.

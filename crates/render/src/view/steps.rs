@@ -77,7 +77,12 @@ impl<'a> StepView<'a> {
             }
         };
         if !plan.steps.is_empty() {
-            return (1..).zip(&plan.steps).map(step).collect();
+            let mut steps: Vec<Self> = (1..).zip(&plan.steps).map(step).collect();
+            // The implied last step may have no nodes of its own.
+            if steps.len() > 1 {
+                steps.pop_if(|last| last.nodes == 0 && last.waves.is_empty());
+            }
+            return steps;
         }
         let waves: Vec<&Wave> = plan.waves.iter().filter(|it| it.domain.is_some()).collect();
         if waves.is_empty() {
