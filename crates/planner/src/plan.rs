@@ -58,9 +58,9 @@ pub use digest::template_digest;
 pub use document::{
     Access, Action, ActionTotals, ApiVersion, Approved, BaseChange, Change, ClusterSummary,
     Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast,
-    ForecastSpan, Guard, GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan,
-    RevisionTotals, SourceInfo, SpanKind, StepForecast, StepPlan, StepState, Strategy, TargetRevision,
-    Totals, Warning, Wave, Zones,
+    ForecastSpan, Guard, GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind,
+    RevisionPlan, RevisionTotals, SourceInfo, SpanKind, StepForecast, StepPlan, StepState,
+    Strategy, TargetRevision, Totals, Warning, Wave, Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,

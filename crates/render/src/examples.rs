@@ -267,7 +267,13 @@ pub(super) fn stepped() -> Plan {
         wave.soak_seconds = 900;
     }
     one.policy = Some("agents".into());
-    let wait = |kind, step: &str, until| WaitsFor { kind, step: step.into(), domain: None, until };
+    let wait = |kind, step: &str, until| WaitsFor {
+        kind,
+        step: step.into(),
+        domain: None,
+        after: None,
+        until,
+    };
     one.waits_for = vec![
         wait(WaitKind::Soak, "canary", Some(timestamp("12:20:00.25"))),
         wait(WaitKind::Approval, "rest", None),

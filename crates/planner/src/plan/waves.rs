@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::document::{NodePlan, StepPlan, StepState, Strategy, Wave};
+use super::document::{Action, NodePlan, StepPlan, StepState, Strategy, Wave};
 use crate::classification::{NodeBudget, SkippedNodes, Templates};
 use crate::steps::{
     Evaluation, Progress, StepNode, StepProgress, StepsInput, WaitsFor, WaveId, empty_steps,
@@ -75,30 +75,38 @@ pub(super) fn schedule(
     rules: &Rules<'_>,
 ) -> Schedule {
     let Rules { strategy, pace, templates, .. } = *rules;
-    let (max_unavailable, max_surge) = match strategy {
+    let limits = match strategy {
         Strategy::OnDelete => return Schedule::default(),
         Strategy::RollingUpdate { max_unavailable, max_surge, desired } => {
-            (pace.stricter(max_unavailable, desired), max_surge)
+            Limits { max_unavailable: pace.while_deleting(max_unavailable, desired), max_surge }
         }
-    };
-    // With a surge, the built-in controller replaces the pods, and it skips no nodes.
-    let holders = if max_surge == 0 {
-        budget::hold_back(nodes, budget_views, templates, pace.skip_unready_nodes, max_unavailable)
-    } else {
-        Vec::new()
     };
     let stepped = Stepped::of(nodes, budget_views, rules);
     let evaluation = evaluate(&stepped.input(rules));
+    // In the last step of a surge, the built-in controller replaces the pods: it skips no nodes, and
+    // none has to be unavailable.
+    let deletes = limits.max_surge == 0 || !evaluation.is_last();
+    let holders = if deletes {
+        let skips_nodes = limits.max_surge == 0;
+        let (skip, allowed) = (pace.skip_unready_nodes, limits.max_unavailable);
+        budget::hold_back(nodes, budget_views, templates, skips_nodes, skip, allowed)
+    } else {
+        Vec::new()
+    };
+    let last = evaluation.waves.iter().flatten().map(|wave| wave.step).max().unwrap_or_default();
     let mut by_wave: BTreeMap<WaveId, Vec<usize>> = BTreeMap::new();
     for at in budget::candidates(nodes, budget_views) {
-        let wave = stepped.positions[at].and_then(|at| evaluation.waves[at]);
-        by_wave.entry(wave.unwrap_or_default()).or_default().push(at);
+        let wave = stepped.positions[at].and_then(|at| evaluation.waves[at]).unwrap_or_default();
+        // A run deletes no pod on a node that is not Ready; the surge of the controller does.
+        let is_left = limits.max_surge > 0 && budget_views[at].node != NodeBudgetState::Ready;
+        let wave = if is_left { WaveId { step: last, ..wave } } else { wave };
+        by_wave.entry(wave).or_default().push(at);
     }
-    let limits = Limits { max_unavailable, max_surge };
     let numbers = stepped.numbers(&evaluation, by_wave.keys());
     let has_several = pace.domains.is_some() || !pace.steps.is_empty();
     let (mut waves, mut next_waves) = (Vec::with_capacity(by_wave.len()), Vec::new());
     for (id, candidates) in by_wave {
+        let limits = limits.of_wave(id.step == last);
         let mut wave = Wave { index: numbers[&id], ..wave(id, &evaluation, limits, rules) };
         if has_several && evaluation.is_next(id) {
             next_waves.push(wave.index);
@@ -106,6 +114,9 @@ pub(super) fn schedule(
         wave.nodes = candidates.iter().map(|at| nodes[*at].name.clone()).collect();
         for at in candidates {
             nodes[at].wave = Some(wave.index);
+            if nodes[at].action == Action::Surge && wave.max_surge == 0 {
+                nodes[at].action = Action::Replace;
+            }
         }
         waves.push(wave);
     }
@@ -122,8 +133,20 @@ pub(super) fn schedule(
 /// The limits of all waves.
 #[derive(Clone, Copy)]
 struct Limits {
+    /// Number of nodes that may be without an available pod while `ds-apply` deletes pods.
     max_unavailable: u32,
+    /// Number of nodes that may have two pods in a surge of the controller.
     max_surge: u32,
+}
+
+impl Limits {
+    /// Those of a wave. The controller only surges in the last step.
+    fn of_wave(self, is_last: bool) -> Self {
+        match (self.max_surge, is_last) {
+            (0, _) | (_, false) => Self { max_surge: 0, ..self },
+            (_, true) => Self { max_unavailable: 0, ..self },
+        }
+    }
 }
 
 /// A wave without its number and nodes.

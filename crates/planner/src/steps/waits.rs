@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::soak::Progress;
 use super::{Evaluation, NodeUpdate, StepsInput};
 use crate::classification::NodeBudget;
-use daemonset::model::PolicyStep;
+use daemonset::model::{DaemonSetKey, PolicyStep};
 
 /// Something that a rollout waits for before more nodes begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,11 +17,15 @@ use daemonset::model::PolicyStep;
 pub struct WaitsFor {
     /// What it is.
     pub kind: WaitKind,
-    /// The step in progress.
+    /// The step in progress; none before a rollout that waits for another DaemonSet.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub step: String,
     /// The domain that soaks, if it is not the whole step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
+    /// `NAMESPACE/NAME` of the DaemonSet that must be done first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
     /// The time at which the wait ends, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
@@ -41,6 +45,21 @@ pub enum WaitKind {
     Window,
     /// No node of the step is Ready.
     ReadyNode,
+    /// Another DaemonSet must be done first (`after` of the policy).
+    Order,
+}
+
+impl WaitsFor {
+    /// A rollout that does not begin before this DaemonSet is done.
+    pub fn another(daemon_set: &DaemonSetKey) -> Self {
+        Self {
+            kind: WaitKind::Order,
+            step: String::new(),
+            domain: None,
+            after: Some(daemon_set.to_string()),
+            until: None,
+        }
+    }
 }
 
 impl WaitKind {
@@ -48,7 +67,7 @@ impl WaitKind {
     pub fn needs_person(self) -> bool {
         match self {
             Self::Approval => true,
-            Self::Soak | Self::Window | Self::ReadyNode => false,
+            Self::Soak | Self::Window | Self::ReadyNode | Self::Order => false,
         }
     }
 }
@@ -61,6 +80,7 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
         kind,
         step: step.name().to_owned(),
         domain: domain.map(str::to_owned),
+        after: None,
         until,
     };
     if let Progress::Complete { note: _, until } = &step.progress {
@@ -113,7 +133,10 @@ fn is_under_way(input: &StepsInput<'_, '_>) -> bool {
 /// `step canary soaks until 2026-01-01T00:00:00Z`.
 impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, step, domain, until } = self;
+        let Self { kind, step, domain, after, until } = self;
+        if let Some(after) = after {
+            return write!(f, "it comes after {after}");
+        }
         write!(f, "step {step}")?;
         domain.iter().try_for_each(|domain| match domain.as_str() {
             "" => f.write_str(", nodes without a domain,"),
@@ -124,11 +147,15 @@ impl fmt::Display for WaitsFor {
             WaitKind::Approval => " is not approved",
             WaitKind::Window => " waits for a maintenance window",
             WaitKind::ReadyNode => " has no Ready node",
+            WaitKind::Order => " comes after another DaemonSet",
         })?;
         match (kind, until) {
             (_, None) => Ok(()),
             (WaitKind::Window, Some(until)) => write!(f, ", the next one opens at {until}"),
-            (WaitKind::Soak | WaitKind::Approval | WaitKind::ReadyNode, Some(until)) => {
+            (
+                WaitKind::Soak | WaitKind::Approval | WaitKind::ReadyNode | WaitKind::Order,
+                Some(until),
+            ) => {
                 write!(f, " until {until}")
             }
         }

@@ -66,16 +66,20 @@ impl PodBudgetState {
         matches!(self, Self::OutdatedReady | Self::OutdatedUnready)
     }
 }
+
 /// Lets nodes wait on which a pod is not replaced for now. Returns the unavailable nodes that use up
-/// the budget, by name; none if no node has to wait for it.
+/// the budget, by name; none if no node has to wait for it. `skips_nodes`: whether NotReady nodes are
+/// skipped.
 pub(super) fn hold_back(
     nodes: &mut [NodePlan],
     budget_views: &[BudgetView],
     templates: &Templates,
+    skips_nodes: bool,
     skip: SkipUnreadyNodes,
     max_unavailable: u32,
 ) -> Vec<NodeName> {
-    let mut holders = skip_unready_nodes(nodes, budget_views, templates, skip);
+    let mut holders =
+        skip_unready_nodes(nodes, budget_views, skips_nodes.then_some(templates), skip);
     holders.extend((0..nodes.len()).filter(|at| budget_views[*at].has_failed()));
     let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
     if unavailable < max_unavailable
@@ -87,12 +91,12 @@ pub(super) fn hold_back(
     holders.into_iter().map(|at| nodes[at].name.clone()).collect()
 }
 
-/// Lets outdated pods on NotReady nodes wait. Returns the positions of the nodes that count as
-/// unavailable because more nodes are NotReady than may be skipped.
+/// Lets outdated pods on NotReady nodes wait, given the templates. Returns the positions of the
+/// nodes that count as unavailable because more nodes are NotReady than may be skipped.
 fn skip_unready_nodes(
     nodes: &mut [NodePlan],
     budget_views: &[BudgetView],
-    templates: &Templates,
+    templates: Option<&Templates>,
     skip: SkipUnreadyNodes,
 ) -> Vec<usize> {
     let count = |wanted: &dyn Fn(&BudgetView) -> bool| {
@@ -114,7 +118,10 @@ fn skip_unready_nodes(
                 Reason::UnreadyNodeCounts { unready, skippable: skipped.skippable }
             }
         };
-        if budget_view.pod.is_outdated() && is_rolled(node) {
+        if let Some(templates) = templates
+            && budget_view.pod.is_outdated()
+            && is_rolled(node)
+        {
             wait(node, templates, reason);
         }
     }

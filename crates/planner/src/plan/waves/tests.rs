@@ -1,3 +1,5 @@
+//! Which nodes are candidates, and which wait.
+
 use super::*;
 use crate::plan::document::{Action, Fate, PodPlan};
 use crate::plan::reason::Reason;

@@ -165,15 +165,23 @@ fn a_run_waits_itself_if_it_may() {
 }
 
 #[test]
-fn nothing_is_written_before_the_first_step_is_approved() {
+fn only_the_wait_is_noted_before_the_first_step_is_approved() {
     let steps = json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]});
     let policy = policy(steps);
     let first = run(Sim::of(3, &json!(1)), "v2", &policy);
     assert_eq!(waits(&first), [WaitKind::Approval]);
-    assert_eq!((first.sim.writes.len(), first.sim.note.as_ref()), (0, None));
+    let noted = first.sim.note.clone().unwrap();
+    assert_eq!((first.sim.writes.len(), noted.started_at, noted.steps.len()), (0, None, 0));
+    assert_eq!(noted.waits_since, Some(first.sim.now()));
+    let later = run(first.sim, "v2", &policy);
+    assert_eq!((waits(&later), later.sim.note.as_ref()), (vec![WaitKind::Approval], Some(&noted)));
+    // What another commit would have to wait for is another wait.
+    let other = run(later.sim, "v3", &policy);
+    assert_ne!(other.sim.note.as_ref().map(|note| &note.template), Some(&noted.template));
+    let first = run(other.sim, "v2", &policy);
     let approved = |sim: Sim, image: &str| {
         let run = Run::apply(sim, image);
-        let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+        let Goal::Apply(target) = &run.task.goal else { panic!() };
         Approval {
             uid: run.sim.cluster.daemon_set.uid.clone(),
             template: crate::plan::template_digest(target.template.raw()),
@@ -195,6 +203,7 @@ fn nothing_is_written_before_the_first_step_is_approved() {
     };
     let done = with(Sim::of(3, &json!(1)), "v2", &approval);
     assert_eq!(*done.outcome(), Outcome::Done);
+    assert_eq!(done.sim.note.as_ref().unwrap().waits_since, None);
     // It is used up: the same template again needs another one.
     let back = run(done.sim, "v1", &PolicySpec { steps: Vec::new(), ..policy.clone() });
     assert_eq!(*back.outcome(), Outcome::Done);
@@ -277,7 +286,7 @@ fn a_run_that_waits_sees_a_late_approval() {
     run.look();
     (0..60).for_each(|_| run.settle());
     assert_eq!((run.ended.as_ref(), run.sim.writes.len()), (None, 0));
-    let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+    let Goal::Apply(target) = &run.task.goal else { panic!() };
     let approval = Approval {
         uid: run.sim.cluster.daemon_set.uid.clone(),
         template: crate::plan::template_digest(target.template.raw()),
