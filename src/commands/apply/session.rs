@@ -365,6 +365,7 @@ impl Session {
             ProgressReporter::new(key, output, &self.shell).suggesting(self.suggested_undo);
         let mut clocks = Clocks { cluster: &self.cluster, shown: false };
         let (recorded, mut events) = (self.recording.is_some(), Vec::new());
+        let domain_key = task.pace.domains.as_ref().map(|domains| domains.key.clone());
         let lock = Arc::clone(lock);
         let interrupts = &mut self.interrupts;
         let last_seen = observer.clone();
@@ -384,7 +385,8 @@ impl Session {
         let evidence = evidence::gather(&ending, key, &last_seen, &self.cluster, self.logs).await;
         reporter.end(&ending, &evidence, now);
         if let Some(recording) = &mut self.recording {
-            let record = Record { key: key.clone(), events, ending: ending.clone() };
+            let key = key.clone();
+            let record = Record { key, domain_key, events, ending: ending.clone() };
             recording.records.push(record);
         }
         Ok(ending)

@@ -8,6 +8,7 @@ use super::nodes::{NodeGroup, NodeRow, groups, sentence};
 use super::pace::{pace, rounds, stays_up};
 use super::risk::Risk;
 use super::steps::{StepView, Times, earliest_end, wait_words};
+use super::timeline::TimelineView;
 use daemonset::model::{Cascade, ManagedBy};
 use planner::plan::{
     Access, Action, ActionTotals, BaseChange, Change, Counters, DaemonSetForecast, DaemonSetPlan,
@@ -63,6 +64,8 @@ pub(crate) struct DaemonSetView<'a> {
     pub waits_for: Vec<String>,
     /// `Earliest end Wed 04:40 CEST: work 1h 12m, soak 1h 15m, window opens Tue 02:00.`
     pub earliest_end: Option<String>,
+    /// Its course over time, if a policy makes it wait.
+    pub timeline: Option<TimelineView>,
     pub waves: Vec<WaveView<'a>>,
     /// Nodes in no wave: they change at once, wait, or stay as they are.
     pub at_once: Vec<NodeGroup<'a>>,
@@ -177,6 +180,7 @@ impl<'a> DaemonSetView<'a> {
             domain_key: domain_key.as_deref(),
             waits_for: waits_for.iter().map(|wait| wait_words(wait, plan, &times)).collect(),
             earliest_end: course.and_then(|course| earliest_end(course, &times)),
+            timeline: TimelineView::of(plan, course, &times),
             waves: waves.collect(),
             at_once,
             nodes: nodes.iter().map(|node| NodeRow::of(node, several)).collect(),

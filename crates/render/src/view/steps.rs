@@ -315,7 +315,7 @@ impl Times {
     }
 
     /// `Wed 04:40`.
-    fn clock(&self, at: Timestamp) -> String {
+    pub(crate) fn clock(&self, at: Timestamp) -> String {
         let is_near = at.duration_since(self.now).abs() < NEAR;
         let format = if is_near { "%a %H:%M" } else { "%a %Y-%m-%d %H:%M" };
         at.to_zoned(self.zone.clone()).strftime(format).to_string()
