@@ -17,7 +17,7 @@ use planner::annotations::ROLLOUT_ANNOTATION;
 use planner::approval::NotToApprove;
 use planner::live_object::LiveObjectError;
 use planner::plan::NoSuchRevision;
-use planner::roll::RollError;
+use planner::roll::{RollError, WaveError};
 use planner::rollback::RollbackError;
 
 /// Hint when nobody can approve a plan.
@@ -83,6 +83,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::SavedPlan(error) => saved_plan_hints(error),
         Error::Rollback(error) => rollback_hints(error),
         Error::Roll(error) => roll_hints(error),
+        Error::Wave(error) => wave_hints(error),
         Error::LiveObject(error) => live_object_hints(error),
         Error::NoTerminal => vec![NO_TERMINAL.into()],
         Error::Stale(_) => vec!["plan again, review the plan, and apply it".into()],
@@ -237,6 +238,18 @@ fn roll_hints(error: &RollError) -> Vec<String> {
         ],
         RollError::NotOnDelete(_) => vec!["use `ds-apply apply` to change it in waves".into()],
         RollError::LiveObject(error) => live_object_hints(error),
+    }
+}
+
+fn wave_hints(error: &WaveError) -> Vec<String> {
+    match error {
+        WaveError::NotLeft { left, .. } => {
+            vec![format!("waves that are left: {}", listed_or_none(left))]
+        }
+        WaveError::NotNext { .. } => vec!["replace that one first".into()],
+        WaveError::Renumbered { .. } | WaveError::OtherNodes { .. } => {
+            vec!["look at the plan again: `ds-apply step --dry-run`".into()]
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod planning;
 mod predecessors;
 mod progress;
 mod rehearse;
+mod rehearsed_approvals;
 mod release;
 mod removal;
 mod roll;

@@ -34,6 +34,7 @@ mod schemas;
 mod secrets;
 mod snapshot;
 mod status;
+mod step_wave;
 mod steps;
 mod streams;
 mod tried;

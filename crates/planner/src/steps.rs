@@ -124,6 +124,8 @@ pub(crate) struct Evaluation<'a> {
     pub domains: Vec<DomainProgress<'a>>,
     /// The wave of each node with an outdated pod.
     pub waves: Vec<Option<WaveId>>,
+    /// The step that has added each node.
+    pub step_of: Vec<usize>,
     /// The domain of each node.
     pub domain_of: Vec<usize>,
     /// Whether each node has an unavailable pod of a version that was given up: it may be replaced
@@ -139,6 +141,12 @@ pub(crate) struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
+    /// Whether a wave comes next: its step is in progress, and its domain may be updated. What is
+    /// waited for may still keep it from beginning.
+    pub(crate) fn is_next(&self, wave: WaveId) -> bool {
+        Some(wave.step) == self.current && self.domains[wave.domain].is_open
+    }
+
     /// Whether the outdated pod of the node at this position may be replaced now, as far as steps
     /// and domains are concerned.
     pub(crate) fn may_begin(&self, at: usize) -> bool {
@@ -192,16 +200,17 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
     let InOrder { steps, step_of, current } = in_order(input, before, &mut after);
     let last = steps.len() - 1;
     let (names, domain_of) = domains::of_nodes(nodes, policy.domains.as_ref());
+    let step_of: Vec<usize> = step_of.into_iter().map(|step| step.unwrap_or(last)).collect();
     let waves: Vec<Option<WaveId>> = (0..nodes.len())
         .map(|at| match nodes[at].update {
             NodeUpdate::Outdated { .. } => {
-                Some(WaveId { step: step_of[at].unwrap_or(last), domain: domain_of[at] })
+                Some(WaveId { step: step_of[at], domain: domain_of[at] })
             }
             NodeUpdate::Updated { .. } | NodeUpdate::InProgress => None,
         })
         .collect();
     let in_progress = current.unwrap_or(last);
-    let is_member = |at: usize| step_of[at].unwrap_or(last) == in_progress;
+    let is_member = |at: usize| step_of[at] == in_progress;
     let domains = domains::progress(
         input,
         before,
@@ -216,6 +225,7 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         steps,
         domains,
         waves,
+        step_of,
         domain_of,
         is_broken: nodes.iter().map(is_broken).collect(),
         current,

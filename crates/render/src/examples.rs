@@ -107,6 +107,8 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         forced_conflicts: vec![],
         new_pods: None,
         steps: vec![],
+        domain_key: None,
+        next_waves: vec![],
         waits_for: vec![],
         waves: vec![],
         nodes: vec![],

@@ -11,9 +11,10 @@ use super::in_sequence::InSequence;
 use super::planning::{ApprovalRequest, check_not_stale, planned, resumed};
 use super::predecessors::{Held, Predecessors};
 use super::progress::ProgressReporter;
+use super::rehearsed_approvals::Rehearsed;
 use super::session::{Session, unlock};
 use super::{identity, progress};
-use crate::error::{ApprovalError, Error};
+use crate::error::Error;
 use crate::exit::Exit;
 use cluster::{Lock, LockError, WritableCluster, WriteError};
 use daemonset::controller::Owner;
@@ -23,7 +24,6 @@ use daemonset::model::{
     StepsNote, short_commit,
 };
 use executor::{PreflightError, Trial};
-use planner::approval::ApprovalCheck;
 use planner::plan::{
     Binding, Change, DaemonSetPlan, Guard, NAMESPACE_MISSING, Plan, SourceInfo, after_apply, sent,
     template_digest,
@@ -180,7 +180,10 @@ impl DaemonSetApply<'_> {
         let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
         let steps = lock.note(STEPS_ANNOTATION).await.as_deref().and_then(StepsNote::read);
         snapshot.set_notes(&self.desired.key, &failed, steps);
-        self.rehearse_approvals(&mut snapshot, session).await?;
+        let template = template_digest(self.merged(&snapshot).spec.template.raw());
+        let of_rehearsal =
+            Rehearsed { key: &self.desired.key, policy: &self.pace(), template: &template };
+        of_rehearsal.write(&mut snapshot, session).await?;
         let plan = self.planned(&snapshot);
         check_not_stale(&self.approved_part(), &plan, self.binding, self.args.allow)?;
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
@@ -198,39 +201,6 @@ impl DaemonSetApply<'_> {
     /// The owner of its pods.
     pub(super) fn owner(&self) -> Owner<'_> {
         owner(self.desired, None)
-    }
-
-    /// In a rehearsal, writes what people will approve. An approval from the future does not count
-    /// before its time.
-    async fn rehearse_approvals(
-        &self,
-        snapshot: &mut Snapshot,
-        session: &mut Session,
-    ) -> Result<(), Error> {
-        let key = &self.desired.key;
-        let Some(uid) = snapshot.daemon_set(key).map(|live| live.uid.clone()) else {
-            return Ok(());
-        };
-        let template = template_digest(self.merged(snapshot).spec.template.raw());
-        let policy = self.pace();
-        let of_it = session.rehearsed_approvals.clone().into_iter();
-        let of_it = of_it.filter(|(it, _)| it.daemon_set.as_ref().is_none_or(|one| one == key));
-        for (approval, at) in of_it {
-            let Some(step) = policy.steps.iter().find(|step| step.name == approval.step) else {
-                continue;
-            };
-            let (uid, note) = (&uid, None);
-            let check = ApprovalCheck { uid, template: &template, step, note, now: at };
-            let approval = check.approve("the rehearsal".to_owned());
-            let failed = |source: WriteError| {
-                let source = Box::new(source);
-                Error::from(ApprovalError::Write { daemon_set: key.clone(), source })
-            };
-            session.cluster.approve_step(key, &step.name, &approval).await.map_err(failed)?;
-            let by_step = snapshot.approvals.entry(key.clone()).or_default();
-            by_step.insert(step.name.clone(), approval);
-        }
-        Ok(())
     }
 
     /// The task that applies the plan.

@@ -10,6 +10,7 @@ use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::{ApprovalRequest, check_not_stale, planned};
 use super::predecessors::Predecessors;
+use super::rehearsed_approvals::Rehearsed;
 use super::session::{Rollout, Session, find, unlock};
 use super::sharing::Sharing;
 use super::{identity, progress};
@@ -24,8 +25,8 @@ use daemonset::model::{
 };
 use executor::permissions::{Errand, Work};
 use manifest::Policies;
-use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy};
-use planner::roll::as_rolling_update;
+use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Wave, template_digest};
+use planner::roll::{self, as_rolling_update, check_same_wave};
 use planner::rollout::{Extent, Goal, Provenance, Task};
 
 /// Replace the outdated pods of DaemonSets that declare OnDelete, in waves
@@ -69,6 +70,14 @@ struct ExtentFlags {
     /// Pods on these nodes
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     nodes: Vec<NodeName>,
+
+    /// Pods of this wave: a domain of a step of the policy
+    ///
+    /// `--dry-run` shows the waves with their numbers, which stay the same while the rollout
+    /// proceeds. Only a wave that comes next is replaced. If the nodes, their labels or the policy
+    /// have changed meanwhile, so that the number is that of another wave, nothing is replaced.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    wave: Option<u32>,
 }
 
 pub(super) async fn run(
@@ -113,7 +122,8 @@ impl InSequence for One<'_> {
 
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         let snapshot = self.snapshot(session).await?;
-        let approved = self.plan(&snapshot, session)?;
+        let Planned { plan: approved, wave: wave_shown, extent: _ } =
+            self.plan(&snapshot, session)?;
         let binding = Binding::Reasons;
         let predecessors = &Predecessors::NONE;
         let asking =
@@ -143,9 +153,16 @@ impl InSequence for One<'_> {
             // The lock has the current value, even if the user may not list Leases.
             let note = lock.note(STEPS_ANNOTATION).await;
             snapshot.set_notes(self.key, "", note.as_deref().and_then(StepsNote::read));
-            let plan = self.plan(&snapshot, session)?;
+            let live = find(&snapshot, self.key)?;
+            let (policy, template) = (self.pace(live)?, template_digest(live.spec.template.raw()));
+            let of_rehearsal = Rehearsed { key: self.key, policy: &policy, template: &template };
+            of_rehearsal.write(&mut snapshot, session).await?;
+            let Planned { plan, wave, extent } = self.plan(&snapshot, session)?;
+            if let (Some(shown), Some(wave), [one]) = (&wave_shown, &wave, &plan.daemon_sets[..]) {
+                check_same_wave(one, shown, wave)?;
+            }
             check_not_stale(&approved, &plan, binding, self.args.allow)?;
-            let task = self.task(&plan, &snapshot, session)?;
+            let task = self.task(&plan, extent, &snapshot, session)?;
             let owner = &Owner::from(find(&snapshot, self.key)?);
             let rollout = Rollout { owner, lock: Arc::clone(&lock), task };
             session.run_rollouts(vec![rollout], sharing.as_ref(), self.args.output).await
@@ -161,9 +178,43 @@ impl InSequence for One<'_> {
     }
 }
 
+/// The plan of a roll.
+struct Planned {
+    plan: Plan,
+    /// The wave that was asked for, if one was.
+    wave: Option<Wave>,
+    /// The pods that are replaced.
+    extent: Extent,
+}
+
 impl One<'_> {
     /// The plan as if the controller replaced the pods within the budget of the flags.
-    fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Plan, Error> {
+    fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Planned, Error> {
+        let extent = match self.extent {
+            None => Extent::All,
+            Some(ExtentFlags { wave: Some(number), .. }) => {
+                let plan = self.plan_of(&Extent::All, snapshot, session)?;
+                let one = plan.daemon_sets.iter().find(|one| !one.waves.is_empty());
+                // Without waves, nothing is outdated.
+                let wave = one.map(|one| roll::wave(one, *number)).transpose()?.cloned();
+                let nodes = wave.iter().flat_map(|wave| &wave.nodes).cloned().collect();
+                let extent = Extent::Nodes(nodes);
+                let plan = self.plan_of(&extent, snapshot, session)?;
+                return Ok(Planned { plan, wave, extent });
+            }
+            Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
+            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(known(nodes, snapshot)?),
+        };
+        Ok(Planned { plan: self.plan_of(&extent, snapshot, session)?, wave: None, extent })
+    }
+
+    /// The same for these pods.
+    fn plan_of(
+        &self,
+        extent: &Extent,
+        snapshot: &Snapshot,
+        session: &Session,
+    ) -> Result<Plan, Error> {
         let live = find(snapshot, self.key)?;
         let policy = self.policy(live)?;
         let limit = self.max_unavailable(policy.as_deref());
@@ -171,21 +222,12 @@ impl One<'_> {
         desired.policy = policy;
         self.args.pace.put_over(&mut desired);
         let desired = [desired];
-        let extent = &self.extent(&snapshot)?;
         let wanted =
             ApprovalRequest { extent, ..ApprovalRequest::only(&desired, SourceInfo::default()) };
         let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
         // The object is not written, so a GitOps tool has nothing to revert.
         plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
         Ok(plan)
-    }
-
-    fn extent(&self, snapshot: &Snapshot) -> Result<Extent, Error> {
-        Ok(match self.extent {
-            None => Extent::All,
-            Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
-            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(known(nodes, snapshot)?),
-        })
     }
 
     /// Reads the DaemonSet, and the approvals that its policy asks for.
@@ -214,9 +256,15 @@ impl One<'_> {
         self.args.pace.max_unavailable.or(of_policy).unwrap_or(IntOrPercent::Int(1))
     }
 
-    fn task(&self, plan: &Plan, snapshot: &Snapshot, session: &Session) -> Result<Task, Error> {
+    fn task(
+        &self,
+        plan: &Plan,
+        extent: Extent,
+        snapshot: &Snapshot,
+        session: &Session,
+    ) -> Result<Task, Error> {
         Ok(Task {
-            goal: Goal::Roll(self.extent(snapshot)?),
+            goal: Goal::Roll(extent),
             pace: self.pace(find(snapshot, self.key)?)?,
             waves: plan.daemon_sets.first().map(|one| one.waves.clone()).unwrap_or_default(),
             provenance: Provenance {

@@ -417,6 +417,9 @@ impl Session {
         let clocks = Mutex::new(Clocks { cluster: &self.cluster, shown: false });
         let events: Vec<Mutex<Vec<_>>> = keys.iter().map(|_| Mutex::default()).collect();
         let recorded = self.recording.is_some();
+        let domain_key =
+            |task: &Task| task.pace.domains.as_ref().map(|domains| domains.key.clone());
+        let domain_keys: Vec<_> = rollouts.iter().map(|it| domain_key(&it.task)).collect();
         let runs = rollouts.into_iter().zip(&reporters).zip(&events);
         let runs = runs.map(|((Rollout { owner, lock, task }, reporter), events)| {
             let Owner { key, managed_by, .. } = *owner;
@@ -436,9 +439,9 @@ impl Session {
         });
         let runs = runs.collect();
         let ended = executor::together(runs, shared.as_deref(), &mut self.interrupts).await;
-        let ended = keys.iter().zip(reporters).zip(events).zip(ended);
+        let ended = keys.iter().zip(reporters).zip(events).zip(domain_keys).zip(ended);
         let mut endings = Vec::with_capacity(keys.len());
-        for (((key, reporter), events), (ending, now)) in ended {
+        for ((((key, reporter), events), domain_key), (ending, now)) in ended {
             let reporter = unpoisoned(reporter.into_inner());
             unpoisoned(clocks.lock()).report(&reporter, now);
             self.interrupted |= ending.interrupted;
@@ -449,7 +452,8 @@ impl Session {
             reporter.end(&ending, &evidence, now);
             if let Some(recording) = &mut self.recording {
                 let (key, events) = (key.clone(), unpoisoned(events.into_inner()));
-                recording.records.push(Record { key, events, ending: ending.clone() });
+                let record = Record { key, domain_key, events, ending: ending.clone() };
+                recording.records.push(record);
             }
             endings.push(ending);
         }

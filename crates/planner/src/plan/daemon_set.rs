@@ -92,7 +92,7 @@ pub(super) fn plan<'a>(
         live,
         snapshot,
     };
-    let Rollout { nodes, waves, steps, waits_for, empty_steps, holders, idle } =
+    let Rollout { nodes, waves, steps, next_waves, waits_for, empty_steps, holders, idle } =
         rollout(&daemon_set_view, request);
     let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
     let plan = DaemonSetPlan {
@@ -118,6 +118,8 @@ pub(super) fn plan<'a>(
         forced_conflicts: applied.forced_conflicts.clone(),
         new_pods: (change == Change::Create).then(|| NewPods::of(desired.spec.template.raw())),
         steps,
+        domain_key: pace.domains.as_ref().map(|domains| domains.key.clone()),
+        next_waves,
         waits_for,
         waves,
         totals: totals(&nodes, idle),
@@ -221,6 +223,8 @@ pub(super) struct Rollout {
     pub waves: Vec<Wave>,
     /// The steps of the policy.
     pub steps: Vec<StepPlan>,
+    /// Numbers of the waves that come next.
+    pub next_waves: Vec<u32>,
     /// What keeps the next wave from beginning.
     pub waits_for: Vec<WaitsFor>,
     /// Names of the steps that select no node.
@@ -289,13 +293,13 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         node_seconds,
         now: snapshot.observed_at,
     };
-    let Schedule { waves, mut steps, empty_steps, waits_for, holders } =
+    let Schedule { waves, mut steps, empty_steps, next_waves, waits_for, holders } =
         waves::schedule(&mut nodes, &budget_views, &rules);
     for step in steps.iter_mut().filter(|step| approved.contains(&step.name)) {
         let approval = given.and_then(|given| given.get(&step.name));
         step.approved = approval.map(|it| Approved { by: it.by.clone(), at: it.at });
     }
-    Rollout { nodes, waves, steps, waits_for, empty_steps, holders, idle }
+    Rollout { nodes, waves, steps, next_waves, waits_for, empty_steps, holders, idle }
 }
 
 /// The hash of the last good template: that of the paused rollout's start, else the live one.

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::pause::PausedRollout;
 use crate::steps::WaitsFor;
-pub use daemon_set_forecast::{DaemonSetForecast, StepForecast};
+pub use daemon_set_forecast::{DaemonSetForecast, ForecastSpan, SpanKind, StepForecast};
 use daemonset::model::{
     Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, NodeName, RevisionName,
     RevisionNumber, RevisionRef, Uid,
@@ -162,6 +162,13 @@ pub struct DaemonSetPlan {
     /// The steps of the policy; empty if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepPlan>,
+    /// Key of the node label by which the policy divides nodes into domains; none without domains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain_key: Option<String>,
+    /// Numbers of the waves that come next: their step is in progress, and their domain may be
+    /// updated. `waitsFor` may still keep them from beginning. Empty without steps and domains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_waves: Vec<u32>,
     /// What keeps the next wave from beginning, beside the budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<WaitsFor>,

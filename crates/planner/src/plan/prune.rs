@@ -185,6 +185,8 @@ fn removal(
         base: None,
         new_pods: None,
         steps: Vec::new(),
+        domain_key: None,
+        next_waves: Vec::new(),
         waits_for: Vec::new(),
         waves: Vec::new(),
         totals: totals(&nodes, idle),

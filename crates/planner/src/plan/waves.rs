@@ -33,6 +33,8 @@ pub(super) struct Schedule {
     pub steps: Vec<StepPlan>,
     /// Names of the steps that select no node.
     pub empty_steps: Vec<String>,
+    /// Numbers of the waves that come next; empty if the policy has neither steps nor domains.
+    pub next_waves: Vec<u32>,
     /// What keeps the next wave from beginning.
     pub waits_for: Vec<WaitsFor>,
     /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
@@ -103,10 +105,15 @@ pub(super) fn schedule(
         let wave = if is_left { WaveId { step: last, ..wave } } else { wave };
         by_wave.entry(wave).or_default().push(at);
     }
-    let mut waves: Vec<Wave> = Vec::with_capacity(by_wave.len());
+    let numbers = stepped.numbers(&evaluation, by_wave.keys());
+    let has_several = pace.domains.is_some() || !pace.steps.is_empty();
+    let (mut waves, mut next_waves) = (Vec::with_capacity(by_wave.len()), Vec::new());
     for (id, candidates) in by_wave {
         let limits = limits.of_wave(id.step == last);
-        let mut wave = wave(id, &evaluation, limits, rules, waves.last());
+        let mut wave = Wave { index: numbers[&id], ..wave(id, &evaluation, limits, rules) };
+        if has_several && evaluation.is_next(id) {
+            next_waves.push(wave.index);
+        }
         wave.nodes = candidates.iter().map(|at| nodes[*at].name.clone()).collect();
         for at in candidates {
             nodes[at].wave = Some(wave.index);
@@ -122,7 +129,8 @@ pub(super) fn schedule(
         evaluation.waits_for.clone()
     };
     let empty_steps = empty_steps(&evaluation).iter().map(|step| step.name.clone()).collect();
-    Schedule { waves, steps: step_plans(&evaluation, pace), empty_steps, waits_for, holders }
+    let steps = step_plans(&evaluation, pace);
+    Schedule { waves, steps, empty_steps, next_waves, waits_for, holders }
 }
 
 /// The limits of all waves.
@@ -144,14 +152,8 @@ impl Limits {
     }
 }
 
-/// A wave without its nodes; `before` is the one before it.
-fn wave(
-    id: WaveId,
-    evaluation: &Evaluation<'_>,
-    limits: Limits,
-    rules: &Rules<'_>,
-    before: Option<&Wave>,
-) -> Wave {
+/// A wave without its number and nodes.
+fn wave(id: WaveId, evaluation: &Evaluation<'_>, limits: Limits, rules: &Rules<'_>) -> Wave {
     let Rules { strategy, pace, min_ready_seconds, .. } = *rules;
     let desired = match strategy {
         Strategy::OnDelete => 0,
@@ -165,7 +167,7 @@ fn wave(
     let domain_name = domain.name.name().map(str::to_owned);
     let domains = pace.domains.as_ref();
     Wave {
-        index: before.map_or(1, |before| before.index + 1),
+        index: 0,
         name: wave_name(step_name.as_deref(), domain_name.as_deref()),
         step: step_name,
         domain: domain_name,
@@ -253,6 +255,21 @@ impl<'a> Stepped<'a> {
             });
         }
         stepped
+    }
+
+    /// The numbers of the waves, in their order. Those that are finished are counted as well, so a
+    /// wave keeps its number while the rollout proceeds. `planned` are those that are left.
+    fn numbers<'w>(
+        &self,
+        evaluation: &Evaluation<'_>,
+        planned: impl Iterator<Item = &'w WaveId>,
+    ) -> BTreeMap<WaveId, u32> {
+        let has_part = |at: &usize| self.nodes[*at].is_desired;
+        let of_nodes = (0..self.nodes.len())
+            .filter(has_part)
+            .map(|at| WaveId { step: evaluation.step_of[at], domain: evaluation.domain_of[at] });
+        let all: BTreeSet<WaveId> = of_nodes.chain(planned.copied()).collect();
+        all.into_iter().zip(1..).collect()
     }
 
     fn input<'s>(&'s self, rules: &Rules<'a>) -> StepsInput<'s, 'a> {

@@ -198,6 +198,8 @@ pub(super) struct Noting {
     pub(super) request: RequestState,
     /// The note that was sent last.
     pub(super) sent: Option<StepsNote>,
+    /// Whether the end of the rollout is noted, or about to be.
+    pub(super) has_ended: bool,
 }
 
 /// The pods that the run has deleted, and the nodes that wait for one.

@@ -99,6 +99,10 @@ impl<'w> Step<'_, 'w> {
         if !needs_note(policy) {
             return self.note_other_template(live);
         }
+        // The end is noted already (`roll`): nothing begins again.
+        if self.state.noting.has_ended {
+            return Ok(());
+        }
         let mut wanted = evaluation.note.clone();
         wanted.started_at.get_or_insert(self.now);
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
@@ -137,6 +141,7 @@ impl<'w> Step<'_, 'w> {
         if note.started_at.is_none() && note.waits_since.is_none() {
             return Ok(());
         }
+        self.state.noting.has_ended = true;
         let ended = StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() };
         let ended = if has_failed {
             ended

@@ -3,7 +3,7 @@
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
 use super::parts::{Tile, code, compared, diff, folded, list, quiet, section, tiles, warnings};
-use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
+use super::picture::{Heads, Marker, Picture, Row, RowsOf, Shape, Tone};
 use crate::error::Error;
 use crate::view::{CLASSES, DaemonSetDriftView, DriftView, NodeState};
 use planner::plan::Drift;
@@ -105,7 +105,7 @@ fn picture(daemon_sets: &[DaemonSetDriftView<'_>], options: &HtmlOptions<'_>) ->
                 Row { node: node.name, state, wave: None, seconds: None, why }
             })
         });
-        (daemon_set.key.as_str(), rows.collect())
+        RowsOf { set: daemon_set.key.as_str(), key: None, rows: rows.collect() }
     });
     let heads = Heads { kind: "State", ..Heads::default() };
     Picture::of(options.nodes, (&STATES, kind), heads, &sets.collect::<Vec<_>>())

@@ -77,7 +77,12 @@ impl<'a> StepView<'a> {
             }
         };
         if !plan.steps.is_empty() {
-            return (1..).zip(&plan.steps).map(step).collect();
+            let mut steps: Vec<Self> = (1..).zip(&plan.steps).map(step).collect();
+            // The implied last step may have no nodes of its own.
+            if steps.len() > 1 {
+                steps.pop_if(|last| last.nodes == 0 && last.waves.is_empty());
+            }
+            return steps;
         }
         let waves: Vec<&Wave> = plan.waves.iter().filter(|it| it.domain.is_some()).collect();
         if waves.is_empty() {
@@ -314,7 +319,7 @@ impl Times {
     }
 
     /// `Wed 04:40`.
-    fn clock(&self, at: Timestamp) -> String {
+    pub(crate) fn clock(&self, at: Timestamp) -> String {
         let is_near = at.duration_since(self.now).abs() < NEAR;
         let format = if is_near { "%a %H:%M" } else { "%a %Y-%m-%d %H:%M" };
         at.to_zoned(self.zone.clone()).strftime(format).to_string()

@@ -12,7 +12,8 @@ use daemonset::model::{MinReady, NodeName, PodName, Ramp, RevisionHash, Uid};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Wave {
-    /// Position in the order of waves, from 1.
+    /// Its number, in the order of waves. Waves that are finished are left out, but counted: a wave
+    /// keeps its number while the rollout proceeds.
     pub index: u32,
     /// Name of the wave: of its step and its domain.
     pub name: String,

@@ -80,9 +80,9 @@ fn each_flaw_is_found() {
         (
             "a wave with a wrong number",
             |it| {
-                it.waves[0].index = 2;
+                it.waves[0].index = 0;
                 for node in &mut it.nodes {
-                    node.wave = node.wave.map(|_| 2);
+                    node.wave = node.wave.map(|_| 0);
                 }
             },
             "WaveNumbers",

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::run::{Run, plain_pace};
+use super::run::{Run, plain_pace, task};
 use super::sim::{Fate, Sim};
 use crate::plan::PauseState;
-use crate::rollout::{Outcome, Purpose};
+use crate::rollout::{Extent, Goal, Outcome, Purpose, Task};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::node;
 use daemonset::model::{Approval, PolicySpec, Ramp};
@@ -181,7 +181,7 @@ fn only_the_wait_is_noted_before_the_first_step_is_approved() {
     let first = run(other.sim, "v2", &policy);
     let approved = |sim: Sim, image: &str| {
         let run = Run::apply(sim, image);
-        let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+        let Goal::Apply(target) = &run.task.goal else { panic!() };
         Approval {
             uid: run.sim.cluster.daemon_set.uid.clone(),
             template: crate::plan::template_digest(target.template.raw()),
@@ -286,7 +286,7 @@ fn a_run_that_waits_sees_a_late_approval() {
     run.look();
     (0..60).for_each(|_| run.settle());
     assert_eq!((run.ended.as_ref(), run.sim.writes.len()), (None, 0));
-    let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+    let Goal::Apply(target) = &run.task.goal else { panic!() };
     let approval = Approval {
         uid: run.sim.cluster.daemon_set.uid.clone(),
         template: crate::plan::template_digest(target.template.raw()),
@@ -318,4 +318,34 @@ fn a_rollout_that_takes_too_long_fails() {
 fn without_a_policy_nothing_is_noted() {
     let run = run(Sim::of(3, &json!(1)), "v2", &plain_pace());
     assert_eq!((run.outcome(), run.sim.note.as_ref()), (&Outcome::Done, None));
+}
+
+/// What is approved is the whole step, however many runs of `step` it takes.
+#[test]
+fn an_approval_counts_until_the_last_node_is_replaced() {
+    let policy = policy(json!({"steps": [{"name": "all", "nodes": "100%", "approve": true}]}));
+    let mut sim = Sim::with_strategy(3, &json!({"type": "OnDelete"}));
+    sim.cluster.set_image("v2");
+    sim.touch();
+    sim.pass(1);
+    let approval = Approval {
+        uid: sim.cluster.daemon_set.uid.clone(),
+        template: crate::plan::template_digest(sim.cluster.daemon_set.spec.template.raw()),
+        step: crate::approval::step_digest(&policy.steps[0]),
+        by: "alice".to_owned(),
+        at: sim.now(),
+    };
+    let step = |mut sim: Sim, extent: Extent| {
+        sim.pass(10);
+        let note = sim.note.clone();
+        let approvals = [("all".to_owned(), approval.clone())].into();
+        let task = Task { pace: policy.clone(), note, approvals, ..task(Goal::Roll(extent)) };
+        Run::new(sim, task).finish()
+    };
+    let first = step(sim, Extent::Count(1));
+    assert_eq!((first.outcome(), first.deletes.len()), (&Outcome::Done, 1));
+    let second = step(first.sim, Extent::All);
+    assert_eq!((second.outcome(), second.deletes.len()), (&Outcome::Done, 2));
+    // The same template again, as after a rollback of the pods: nobody has approved that.
+    assert!(second.sim.note.as_ref().unwrap().approvals_void_before.is_some());
 }
