@@ -121,7 +121,8 @@ pub(crate) enum NodeBudget {
     Ready,
     /// Not Ready: skipped, and not counted.
     Excluded,
-    /// Not Ready, and more such nodes than may be skipped: counted as unavailable.
+    /// Not Ready, and counted as unavailable: more such nodes than may be skipped, or the run has
+    /// just deleted its pod.
     Unavailable,
 }
 

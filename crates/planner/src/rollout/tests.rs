@@ -10,6 +10,7 @@ mod laws;
 mod others;
 mod run;
 mod sim;
+mod step_cases;
 mod step_laws;
 mod step_observer;
 mod steps;

@@ -23,7 +23,9 @@ use daemonset::controller::node_placements::NodePlacements;
 use daemonset::controller::node_pods::{EndedPods, NodePods};
 use daemonset::controller::placement::{Obstacle, Placement};
 use daemonset::controller::revision_data::{Matching, matches};
-use daemonset::model::{DaemonSet, MinReady, Node, NodeName, Pod, Revision, UpdateStrategy};
+use daemonset::model::{
+    DaemonSet, MinReady, Node, NodeName, NodeReadiness, Pod, Revision, UpdateStrategy,
+};
 
 /// Time for which a failed delete may still be executed: API servers drop a request after a minute.
 const UNDER_WAY: SignedDuration = SignedDuration::from_secs(60);
@@ -135,6 +137,14 @@ impl<'a> RolloutView<'a> {
                 continue;
             }
             let node_budget = skipped.classify(node.readiness.is_ready(), placement.may_start);
+            let node_budget = match node_budget {
+                NodeBudget::Excluded
+                    if placement.may_start && is_seen_before_delete(node, &state.pods, now) =>
+                {
+                    NodeBudget::Unavailable
+                }
+                NodeBudget::Ready | NodeBudget::Excluded | NodeBudget::Unavailable => node_budget,
+            };
             let node_view = view.node_view(node, placement, node_budget, here, state);
             view.node_views.push(node_view);
         }
@@ -420,6 +430,20 @@ pub(super) fn of_template<'a>(
     }
     same.sort_by_key(|revision| revision.number);
     (templates, same)
+}
+
+/// Whether a node that seems to be not Ready is seen as it was before the run deleted its pod: it was
+/// Ready then, so the observation is an old one, and its new pod is still to come. For a minute only:
+/// the clocks of node and server may differ.
+fn is_seen_before_delete(node: &Node, pods: &Pods, now: Timestamp) -> bool {
+    let (NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since }) = node.readiness
+    else {
+        return false;
+    };
+    let is_old = |deleted: &Timestamp| {
+        since.is_some_and(|since| since < *deleted) && now.duration_since(*deleted) < UNDER_WAY
+    };
+    pods.replacing.get(&node.name).is_some_and(is_old)
 }
 
 /// Number of desired nodes that may be unavailable.

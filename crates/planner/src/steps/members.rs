@@ -63,9 +63,10 @@ impl<'s, 'a> Members<'s, 'a> {
         Added { nodes, is_empty }
     }
 
-    /// The nodes that make the members `wanted` in all.
+    /// The nodes that make the members `wanted` in all. A member that is skipped proves nothing:
+    /// another node takes its place.
     fn chosen(&self, wanted: u32, spread: Option<&str>) -> Vec<usize> {
-        let present = self.is_member.iter().filter(|is_member| **is_member).count();
+        let present = self.members().filter(|node| node.budget != NodeBudget::Excluded).count();
         let more = usize::try_from(wanted).unwrap_or(usize::MAX).saturating_sub(present);
         let mut others: Vec<usize> = (0..self.nodes.len())
             .filter(|at| self.nodes[*at].is_desired && !self.is_member[*at])

@@ -247,6 +247,22 @@ fn counts_prefer_what_runs_the_target_then_abandoned_versions_then_ready_nodes()
 }
 
 #[test]
+fn a_member_by_label_that_is_skipped_counts_for_no_number() {
+    let steps = json!({"steps": [
+        {"name": "zone-a", "nodes": {"matchLabels": {"zone": "a"}}},
+        {"name": "two", "nodes": 2},
+    ]});
+    let mut world = world(steps, &[("a", &[New(0), Skipped]), ("b", &[Old; 3])]);
+    let first = world.noted().next();
+    assert_eq!(first.split(' ').count(), 1, "{first}");
+    world.set(&first, New(1_000));
+    // A skipped node proves nothing.
+    world.set("a-0", Skipped);
+    let second = world.next();
+    assert!(second != first && second.split(' ').count() == 1, "{second}");
+}
+
+#[test]
 fn a_count_is_spread_evenly() {
     let steps =
         |count: usize| json!({"steps": [{"name": "canary", "nodes": count, "spread": "zone"}]});

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::run::{Post, Run};
 use super::sim::{Fate, Sim};
 use crate::plan::Reason;
-use crate::rollout::{Cost, Outcome, PauseReason, Report};
+use crate::rollout::{Cost, Event, Outcome, PauseReason, Report};
 use daemonset::controller::test_cluster::taint;
 use daemonset::model::{Deadline, IntOrPercent, PodReadiness, SkipUnreadyNodes};
 
@@ -273,4 +273,32 @@ fn a_failed_delete_is_within_the_budget_once_its_pod_is_ready() {
         most = most.max(run.sim.unavailable().len());
     }
     assert_eq!((run.outcome(), most), (&Outcome::Done, 3));
+}
+
+/// Caches of API servers are not equally fresh: a list may show a node as it was before the delete
+/// of its pod, when it was not Ready and so did not count.
+#[test]
+fn a_node_counts_although_an_old_observation_shows_it_not_ready() {
+    let mut sim = Sim::of(3, &json!(1));
+    sim.set_ready(0, false);
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    run.post(Post::Delivered);
+    run.pass(1);
+    run.observe();
+    run.sim.set_ready(0, true);
+    run.pass(1);
+    run.look();
+    run.post(Post::Delivered);
+    run.look();
+    run.post(Post::Delivered);
+    assert_eq!(run.deleted_nodes(), ["node-0"]);
+    run.pass(1);
+    run.feed(Event::Observed, 2);
+    assert!(!run.post(Post::Delivered), "{:?}", run.deleted_nodes());
+    // A node that is not Ready since then does not count.
+    run.sim.set_ready(0, false);
+    run.look();
+    run.post(Post::Delivered);
+    assert_eq!(run.deleted_nodes(), ["node-0", "node-1"]);
 }

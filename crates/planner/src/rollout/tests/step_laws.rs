@@ -6,160 +6,16 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 use super::run::{Post, Run, declared, target};
-use super::sim::{Fate, Sim};
-use super::step_observer::{DomainRule, NODE_SECONDS, Observer, Rules, Selects, StepRule};
+use super::sim::Sim;
+use super::step_cases::{Fault, Op, faults, op, rules};
+use super::step_observer::{NODE_SECONDS, Observer, Rules, Selects};
 use crate::plan::{PauseState, template_digest};
 use crate::rollout::{Event, Goal, Outcome, PauseReason, is_rolling_back};
 use crate::steps::{WaitKind, WaitsFor};
 use daemonset::model::{Approval, OnFailure, PolicySpec, UpdateStrategy};
 use serde_json::json;
-
-/// An event.
-#[derive(Clone, Copy, Debug)]
-enum Op {
-    /// A run begins, unless one is going on.
-    Begin,
-    /// This number of seconds passes without faults.
-    Settle(u16),
-    /// This number of seconds passes; nobody looks.
-    Pass(u16),
-    /// A step on an observation of this age.
-    Look(usize),
-    Observe,
-    Post(Post),
-    Deliver,
-    /// The run is killed. A pending request is executed or not.
-    Kill(bool),
-    /// The note is lost.
-    LoseNote,
-    Approve(usize),
-    EditStep(usize),
-    /// A commit with this image.
-    Image(usize),
-    Node(usize, bool),
-    Steal(usize),
-    Join(usize),
-    Remove(usize),
-    /// The container of a pod restarts.
-    RestartPod(usize),
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        12 => Just(Op::Begin),
-        12 => (1..40_u16).prop_map(Op::Settle),
-        6 => (1..200_u16).prop_map(Op::Pass),
-        2 => (0..3_usize).prop_map(Op::Look),
-        2 => Just(Op::Observe),
-        4 => post().prop_map(Op::Post),
-        1 => Just(Op::Deliver),
-        4 => any::<bool>().prop_map(Op::Kill),
-        1 => Just(Op::LoseNote),
-        5 => (0..4_usize).prop_map(Op::Approve),
-        1 => (0..4_usize).prop_map(Op::EditStep),
-        2 => (0..5_usize).prop_map(Op::Image),
-        3 => (0..9_usize, any::<bool>()).prop_map(|(at, ready)| Op::Node(at, ready)),
-        2 => (0..9_usize).prop_map(Op::Steal),
-        1 => (0..4_usize).prop_map(Op::Join),
-        1 => (0..9_usize).prop_map(Op::Remove),
-        2 => (0..9_usize).prop_map(Op::RestartPod),
-    ]
-}
-
-fn post() -> impl Strategy<Value = Post> {
-    prop_oneof![
-        6 => Just(Post::Delivered),
-        1 => Just(Post::AnswerLost),
-        1 => Just(Post::RequestLost),
-        1 => Just(Post::AnswerDelayed),
-    ]
-}
-
-fn selects() -> impl Strategy<Value = Selects> {
-    prop_oneof![
-        3 => (1..5_usize).prop_map(Selects::Count),
-        2 => (1..80_usize).prop_map(Selects::Percent),
-        1 => Just(Selects::Pool),
-        1 => (0..6_usize, 0..6_usize).prop_map(|(a, b)| {
-            Selects::Names(vec![format!("node-{a}"), format!("node-{b}")])
-        }),
-    ]
-}
-
-fn step_rule() -> impl Strategy<Value = StepRule> {
-    let soak = prop_oneof![Just(0), Just(20), Just(60)];
-    let limit = prop::option::weighted(0.3, 1..3_usize);
-    (selects(), any::<bool>(), soak, prop::bool::weighted(0.3), limit).prop_map(
-        |(nodes, spreads, soak, approve, max_unavailable)| StepRule {
-            nodes,
-            spreads,
-            soak,
-            approve,
-            max_unavailable,
-        },
-    )
-}
-
-fn domain_rule() -> impl Strategy<Value = DomainRule> {
-    let limit = prop::option::of(1..3_usize);
-    let first = prop_oneof![Just(None), Just(Some("c")), Just(Some("no such zone"))];
-    (1..3_usize, limit, prop_oneof![2 => Just(0), 1 => Just(30)], first).prop_map(
-        |(at_once, max_unavailable, soak, first)| DomainRule {
-            at_once,
-            max_unavailable,
-            soak,
-            first,
-        },
-    )
-}
-
-fn rules() -> impl Strategy<Value = Rules> {
-    let way = prop_oneof![Just("abort"), Just("pause"), Just("rollback")];
-    let rest = (way, prop::option::weighted(0.3, 1..4_usize), 1..4_usize, any::<bool>());
-    (
-        prop::collection::vec(step_rule(), 0..4),
-        prop::option::of(domain_rule()),
-        prop::bool::weighted(0.3),
-        prop::bool::weighted(0.2),
-        rest,
-        prop_oneof![Just(0_usize), Just(5)],
-        prop::bool::weighted(0.3),
-    )
-        .prop_map(|(steps, domains, windows, keeps_target, rest, min_ready, ramps)| {
-            let (on_failure, max_unavailable, declared, skips_all) = rest;
-            Rules {
-                steps,
-                domains,
-                windows,
-                keeps_target,
-                on_failure,
-                max_unavailable,
-                declared,
-                skips_all,
-                min_ready,
-                ramps,
-            }
-        })
-}
-
-/// What an image of this number does to its pods; the others are fine.
-fn faults() -> impl Strategy<Value = Vec<(usize, Fault)>> {
-    let fault = prop_oneof![
-        Just(Fault::Everywhere(Fate::NeverReady)),
-        Just(Fault::Everywhere(Fate::Crashes)),
-        (0..9_usize).prop_map(Fault::On),
-    ];
-    prop::collection::vec((2..7_usize, fault), 0..3)
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    Everywhere(Fate),
-    On(usize),
-}
 
 const ZONES: [&str; 3] = ["a", "b", "c"];
 
@@ -220,6 +76,10 @@ impl World {
     fn begin(&mut self) {
         if !self.is_idle {
             return;
+        }
+        if self.run().pause().is_none() {
+            // The last run may have been killed when all was done, before it could say so.
+            self.observer.last_good = self.sim().live_image();
         }
         let sim = self.run.take().unwrap().sim;
         let policy = self.policy();
@@ -535,9 +395,7 @@ impl World {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        // Other seeds find a known deadlock, in few of thousand cases: a pod of a version that was
-        // given up uses the whole budget, on a node that the step does not select.
-        rng_seed: RngSeed::Fixed(20), cases: 48, max_shrink_iters: 400, ..ProptestConfig::default()
+        cases: 48, max_shrink_iters: 400, ..ProptestConfig::default()
     })]
 
     #[test]

@@ -176,6 +176,12 @@ impl Here<'_> {
         self.pod.is_some() && !self.is_updated
     }
 
+    /// Whether a version that was given up has broken it: it may be mended in any step, and counts
+    /// for none.
+    fn is_mended(&self) -> bool {
+        self.is_given_up && !self.is_up()
+    }
+
     /// Seconds for which its pod has been Ready without a restart.
     fn up_for(&self, now: Timestamp) -> i64 {
         let Some(pod) = self.pod else { return -1 };
@@ -192,7 +198,9 @@ impl Here<'_> {
 /// How far a step, or a zone, is.
 #[derive(Clone, Copy, Default)]
 struct Soaking {
+    /// When it was seen complete first: how long its pods have been up is read from them.
     complete_since: Option<Timestamp>,
+    is_complete: bool,
     is_done: bool,
 }
 
@@ -201,12 +209,28 @@ impl Soaking {
         if self.is_done {
             return;
         }
+        self.is_complete = is_complete;
         if !is_complete {
-            self.complete_since = None;
             return;
         }
         let since = *self.complete_since.get_or_insert(now);
         self.is_done = up_for >= soak && now.duration_since(since).as_secs() >= soak;
+    }
+}
+
+/// How far the rollout of one image is.
+#[derive(Default)]
+struct Progress {
+    steps: Vec<Soaking>,
+    zones: BTreeMap<String, Soaking>,
+    /// Nodes of which a run has deleted the outdated pod. A node that joined while the target was
+    /// live has it without having been chosen.
+    begun: BTreeSet<String>,
+}
+
+impl Progress {
+    fn of(rules: &Rules) -> Self {
+        Self { steps: vec![Soaking::default(); rules.steps.len()], ..Self::default() }
     }
 }
 
@@ -217,13 +241,12 @@ pub(super) struct Observer {
     pub target: String,
     /// The last image that finished all steps.
     pub last_good: String,
-    steps: Vec<Soaking>,
-    zones: BTreeMap<String, Soaking>,
+    /// How far the target is.
+    progress: Progress,
+    /// How far others were whose rollout no delete of another one has ended.
+    others: BTreeMap<String, Progress>,
     /// Deletes of this run, and when they were sent.
     sent: BTreeMap<Uid, Timestamp>,
-    /// Nodes of which a run has deleted the outdated pod. A node that joined while the target was
-    /// live has it without having been chosen.
-    begun: BTreeSet<String>,
     /// Approvals that count, each with its step and image; and those that are used up.
     approvals: BTreeSet<(usize, String)>,
     used: BTreeSet<(usize, String)>,
@@ -235,13 +258,12 @@ pub(super) struct Observer {
 impl Observer {
     pub(super) fn new(rules: Rules) -> Self {
         Self {
-            steps: vec![Soaking::default(); rules.steps.len()],
+            progress: Progress::of(&rules),
+            others: BTreeMap::new(),
             rules,
             target: "v1".into(),
             last_good: "v1".into(),
-            zones: BTreeMap::new(),
             sent: BTreeMap::new(),
-            begun: BTreeSet::new(),
             approvals: BTreeSet::new(),
             used: BTreeSet::new(),
             is_way_back: false,
@@ -252,10 +274,10 @@ impl Observer {
     /// A run of an image begins.
     pub(super) fn begins(&mut self, image: &str, is_way_back: bool) {
         if image != self.target {
-            self.steps.fill(Soaking::default());
-            self.zones.clear();
-            self.begun.clear();
-            image.clone_into(&mut self.target);
+            let known = self.others.remove(image);
+            let known = known.unwrap_or_else(|| Progress::of(&self.rules));
+            let before = std::mem::replace(&mut self.progress, known);
+            self.others.insert(std::mem::replace(&mut self.target, image.to_owned()), before);
         }
         self.sent.clear();
         self.is_way_back = is_way_back;
@@ -267,7 +289,9 @@ impl Observer {
 
     /// A step is edited: it and all later ones begin again.
     pub(super) fn edits(&mut self, step: usize) {
-        self.steps[step..].fill(Soaking::default());
+        for progress in self.others.values_mut().chain([&mut self.progress]) {
+            progress.steps[step..].fill(Soaking::default());
+        }
         self.approvals.retain(|(it, _)| *it != step);
         self.used.retain(|(it, _)| *it != step);
     }
@@ -285,8 +309,8 @@ impl Observer {
         if is_done {
             self.target.clone_into(&mut self.last_good);
         } else {
-            self.steps.fill(Soaking::default());
-            self.zones.clear();
+            self.progress.steps.fill(Soaking::default());
+            self.progress.zones.clear();
         }
     }
 
@@ -304,7 +328,11 @@ impl Observer {
             let others = self.approvals.extract_if(.., |(_, image)| *image != self.target);
             let others: Vec<_> = others.collect();
             self.used.extend(others);
-            self.begun.insert(delete.node.to_string());
+            self.others.clear();
+            let it = here.iter().find(|it| it.node.name == delete.node);
+            if it.is_none_or(|it| !it.is_mended()) {
+                self.progress.begun.insert(delete.node.to_string());
+            }
             self.sent.insert(delete.uid.clone(), *now);
         }
     }
@@ -337,7 +365,8 @@ impl Observer {
     /// Updates what is complete, and for how long.
     fn look(&mut self, here: &[Here<'_>], now: Timestamp) {
         let is_outdated = here.iter().any(Here::is_outdated);
-        for (at, (rule, step)) in self.rules.steps.iter().zip(&mut self.steps).enumerate() {
+        for (at, (rule, step)) in self.rules.steps.iter().zip(&mut self.progress.steps).enumerate()
+        {
             let given = self.approvals.contains(&(at, self.target.clone()));
             if rule.approve && !given && !step.is_done && is_outdated {
                 break;
@@ -369,7 +398,7 @@ impl Observer {
             let of = || here.iter().filter(|it| it.zone == zone && it.is_ready);
             let is_complete = of().next().is_some() && of().all(Here::has_new);
             let up = of().map(|it| it.up_for(now)).min().unwrap_or(-1);
-            let soaking = self.zones.entry(zone.to_owned()).or_default();
+            let soaking = self.progress.zones.entry(zone.to_owned()).or_default();
             soaking.look(is_complete, up, domains.soak, now);
         }
     }
@@ -393,8 +422,8 @@ impl Observer {
         let mut open = disturbed.clone();
         if !back && self.rules.steps.is_empty() {
             let soaks = |zone: &str| {
-                let soaking = self.zones.get(zone).copied().unwrap_or_default();
-                soaking.complete_since.is_some() && !soaking.is_done
+                let soaking = self.progress.zones.get(zone).copied().unwrap_or_default();
+                soaking.is_complete && !soaking.is_done
             };
             open.extend(here.iter().map(|it| it.zone).filter(|zone| soaks(zone)));
         }
@@ -442,14 +471,13 @@ impl Observer {
         if self.rules.windows && second + i64::from(NODE_SECONDS) > OPEN {
             return Some(format!("no window, {second} s after the last opening"));
         }
-        let done = self.steps.iter().take_while(|step| step.is_done).count();
-        if done == self.steps.len() {
+        let done = self.progress.steps.iter().take_while(|step| step.is_done).count();
+        if done == self.progress.steps.len() {
             return None;
         }
         let admits = |step: &usize| self.admits(here, it, *step);
         let mut of: Vec<usize> = (0..=done).filter(admits).collect();
-        // A node that a version which was given up has broken may be mended in any step.
-        if it.is_given_up && !it.is_up() {
+        if it.is_mended() {
             of.push(done);
         }
         if of.is_empty() {
@@ -478,12 +506,12 @@ impl Observer {
         }
         let Some(count) = rules[step].nodes.count(here.len()) else { return false };
         let is_named = |other: &Here<'_>| {
-            let steps = rules.iter().zip(&self.steps);
+            let steps = rules.iter().zip(&self.progress.steps);
             // Who joins after a step is done belongs to the last one.
             steps.into_iter().any(|(rule, at)| !at.is_done && rule.nodes.names(other.node))
         };
         let is_in = |other: &&Here<'_>| {
-            let begun = self.begun.contains(other.node.name.as_str());
+            let begun = self.progress.begun.contains(other.node.name.as_str());
             let has_begun = begun && other.is_ready && !other.is_outdated();
             has_begun || other.node.name == it.node.name || is_named(other)
         };
