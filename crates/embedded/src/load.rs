@@ -18,8 +18,8 @@ use daemonset::controller::revision_data;
 use daemonset::model::{
     ContainerFailure, ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease,
     ManagedBy, Namespace, NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
-    PodTarget, PodTemplate, RECORD_LABEL, Revision, RevisionHash, STEPS_ANNOTATION, Service, Snapshot, Taint,
-    Uid, Unreadable,
+    PodTarget, PodTemplate, RECORD_LABEL, Revision, RevisionHash, STEPS_ANNOTATION, Service,
+    Snapshot, Taint, Uid, Unreadable,
 };
 
 /// The namespace whose uid serves as the cluster's identity.

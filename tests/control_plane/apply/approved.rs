@@ -11,8 +11,8 @@ use planner::approval::step_digest;
 const NODES: usize = 4;
 
 /// Two users: one with the role of `ds-apply`, one with those of approvers.
-const RUN: &str = "the-run";
-const APPROVER: &str = "the-approver";
+pub(super) const RUN: &str = "the-run";
+pub(super) const APPROVER: &str = "the-approver";
 
 /// The third step cannot be approved before the second, which has no approval.
 fn policy(namespace: &str) -> String {
@@ -109,7 +109,7 @@ impl<'p> Site<'p> {
 }
 
 /// Binds the shipped roles in this namespace.
-fn bind(plane: &ControlPlane, namespace: &str) {
+pub(super) fn bind(plane: &ControlPlane, namespace: &str) {
     let deploy = format!("{}/deploy", env!("CARGO_MANIFEST_DIR"));
     plane.kubectl(&["apply", "-f", &format!("{deploy}/ds-apply.yaml")]);
     for role in approvers(namespace) {

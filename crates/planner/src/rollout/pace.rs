@@ -100,8 +100,8 @@ impl Step<'_, '_> {
     pub(super) fn why_paused(view: &RolloutView<'_>, what: Stall, seconds: i64) -> PauseReason {
         match what {
             Stall::Controller(step) => PauseReason::ControllerStalled { step, seconds },
-            Stall::Budget { unavailable, outdated: _ } => {
-                PauseReason::MaxUnavailableReached { unavailable, allowed: view.allowed, seconds }
+            Stall::Budget { unavailable, allowed, outdated: _ } => {
+                PauseReason::MaxUnavailableReached { unavailable, allowed, seconds }
             }
             Stall::OldPods { nodes: _ } => PauseReason::OldPodsRemain {
                 nodes: next_deletes::ready_on_unready_nodes(view),
