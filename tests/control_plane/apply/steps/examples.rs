@@ -4,10 +4,10 @@
 //! Policies and manifests are those of the examples, except for time, because nobody can wait for a
 //! night:
 //!
-//! - Soaks and `maxDuration` are divided by [`FASTER`], and each `minReadySeconds` is a second. What
-//!   is not written keeps its default: the first pod of each run has to stay Ready for 10 s.
+//! - Soaks and `maxDuration` are divided by [`FASTER`]. All new pods have to stay Ready for a second;
+//!   else it would be up to 30.
 //! - The window of the GPU driver has just opened, and its exclusion ends a little later.
-//! - The fake kubelets take a second to stop a pod and a second to start one.
+//! - The fake kubelets take a second to stop a pod and two to start one.
 //!
 //! The GPU plugin of the fleet declares `OnDelete`, for which only `ds-apply roll` replaces pods;
 //! here it declares `RollingUpdate`.
@@ -43,7 +43,7 @@ fn the_examples_of_a_network_agent_and_a_gpu_driver_are_carried_out() {
     let all = [nodes::control_plane(), nodes::workers(1..=1), nodes::arm(), nodes::gpu()];
     plane.create_nodes(all.concat());
     plane.kubectl(&["create", "namespace", "gpu"]);
-    bind(&plane, "gpu");
+    bind(&plane, "gpu", "gpu-device-plugin");
     thread::scope(|scope| {
         scope.spawn(|| network_agent(&plane));
         scope.spawn(|| gpu_driver(&plane));
@@ -188,7 +188,10 @@ impl<'p> Example<'p> {
             assert!(has(&words), "{words}: {text}");
         }
         assert!(has("Earliest end "), "{text}");
-        Forecast::of(&serde_json::from_str(&stdout(&self.ds_plan(&["-o", "json"]))).unwrap())
+        let shown = self.program("ds-apply", &["--dry-run", "-o", "json"], "admin").output();
+        let shown = stdout(&shown.unwrap());
+        let event: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();
+        Forecast::of(&event["plan"])
     }
 
     /// Runs, again after each wait, until nothing is left. Each run is rehearsed, too. An approver
@@ -280,6 +283,7 @@ impl<'p> Example<'p> {
             .args(["-f", "manifest.yaml", "--policy", "policy.yaml"])
             .current_dir(self.folder.path())
             .env_remove("KUBECONFIG")
+            .env("DS_APPLY_MIN_READY_SECONDS", "1")
             .stdin(Stdio::null());
         command
     }
@@ -313,7 +317,7 @@ fn read(path: &str) -> Value {
 fn quick(mut manifest: Value) -> Value {
     let spec = &mut manifest["spec"];
     let annotations = &mut spec["template"]["metadata"]["annotations"];
-    annotations["ready-after"] = "1s".into();
+    annotations["ready-after"] = "2s".into();
     annotations["terminate-after"] = "1s".into();
     faster(spec);
     if spec["updateStrategy"]["type"] == "OnDelete" {
