@@ -232,11 +232,11 @@ impl<'p> Example<'p> {
         self.policy["spec"]["steps"].as_array().unwrap().iter()
     }
 
-    /// The approvals for a rehearsal of the whole course: a little later than each step could begin.
+    /// The approvals for a rehearsal of the whole course: a minute later than each step could begin.
     fn approvals(&self, forecast: &Forecast) -> Vec<Value> {
         let steps = self.steps().filter(|step| step["approve"] == true);
         let approval = |step: &Value| {
-            let at = forecast.begins[step["name"].as_str().unwrap()].as_secs() + 15;
+            let at = forecast.begins[step["name"].as_str().unwrap()].as_secs() + 60;
             json!({"step": step["name"], "at": format!("{at}s")})
         };
         steps.map(approval).collect()
