@@ -11,8 +11,8 @@ use planner::approval::step_digest;
 const NODES: usize = 4;
 
 /// Two users: one with the role of `ds-apply`, one with those of approvers.
-const RUN: &str = "the-run";
-const APPROVER: &str = "the-approver";
+pub(super) const RUN: &str = "the-run";
+pub(super) const APPROVER: &str = "the-approver";
 
 /// The third step cannot be approved before the second, which has no approval.
 fn policy(namespace: &str) -> String {
@@ -109,11 +109,11 @@ impl<'p> Site<'p> {
     }
 }
 
-/// Binds the shipped roles in this namespace.
-fn bind(plane: &ControlPlane, namespace: &str) {
+/// Binds the shipped roles in this namespace, those of approvers for one DaemonSet.
+pub(super) fn bind(plane: &ControlPlane, namespace: &str, daemon_set: &str) {
     let deploy = format!("{}/deploy", env!("CARGO_MANIFEST_DIR"));
     plane.kubectl(&["apply", "-f", &format!("{deploy}/ds-apply.yaml")]);
-    for role in approvers(namespace) {
+    for role in approvers(namespace, daemon_set) {
         plane.kubectl_stdin(&["apply", "--filename=-"], &role.to_string());
     }
     let bind = |kind: &str, name: &str, role: &str, user: &str| {
@@ -125,11 +125,12 @@ fn bind(plane: &ControlPlane, namespace: &str) {
     bind("rolebinding", APPROVER, "role=ds-plan-approver", APPROVER);
 }
 
-/// The shipped roles for approvers, in this namespace.
-fn approvers(namespace: &str) -> [Value; 2] {
+/// The shipped roles for approvers, for this DaemonSet.
+fn approvers(namespace: &str, daemon_set: &str) -> [Value; 2] {
     let path = format!("{}/deploy/approver.yaml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
     let text = text.replace("namespace: logging", &format!("namespace: {namespace}"));
+    let text = text.replace("ds-plan-agent-", &format!("ds-plan-{daemon_set}-"));
     let roles: Vec<Value> =
         text.split("---\n").map(|role| serde_yaml::from_str(role).unwrap()).collect();
     roles.try_into().unwrap()
@@ -160,7 +161,7 @@ fn only_approvers_approve_a_step_and_only_once() {
     let plane = ControlPlane::builder().user(RUN, &[]).user(APPROVER, &[]).audit().start();
     plane.create_nodes(three_zones(NODES));
     let site = Site::new(&plane, "approved");
-    bind(&plane, "approved");
+    bind(&plane, "approved", "agent");
 
     // No run has begun.
     let early = site.approve(APPROVER, "half", &["--yes"]);
@@ -230,7 +231,7 @@ fn approvers_need_every_verb_of_their_roles() {
     plane.create_nodes(three_zones(NODES));
     let site = Site::new(&plane, "needed");
     site.note(&[("canary", step_digest(&canary()))]);
-    let all = approvers("needed");
+    let all = approvers("needed", "agent");
     let mut missing = Vec::new();
     for (at, role) in all.iter().enumerate() {
         for (rule, of) in role["rules"].as_array().unwrap().iter().enumerate() {

@@ -215,8 +215,8 @@ impl<'s, 'a> Wave<'s, 'a> {
             return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
         }
         if outdated > 0 {
-            let unavailable = self.view.unavailable();
-            return Next::Stalled(Stall::Budget { unavailable, outdated });
+            let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
+            return Next::Stalled(Stall::Budget { unavailable, allowed, outdated });
         }
         Next::NothingLeft
     }

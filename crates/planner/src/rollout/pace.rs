@@ -132,8 +132,8 @@ impl Step<'_, '_> {
     pub(super) fn why_paused(view: &RolloutView<'_>, what: Stall, seconds: i64) -> PauseReason {
         match what {
             Stall::Controller(step) => PauseReason::ControllerStalled { step, seconds },
-            Stall::Budget { unavailable, outdated: _ } => {
-                PauseReason::MaxUnavailableReached { unavailable, allowed: view.allowed, seconds }
+            Stall::Budget { unavailable, allowed, outdated: _ } => {
+                PauseReason::MaxUnavailableReached { unavailable, allowed, seconds }
             }
             Stall::SharedBudget { taken, allowed, outdated: _ } => {
                 PauseReason::SharedBudgetReached { taken, allowed, seconds }

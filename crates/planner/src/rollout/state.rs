@@ -273,8 +273,9 @@ pub(super) struct Failing {
 pub(super) enum Stall {
     /// The DaemonSet controller.
     Controller(ControllerStep),
-    /// `maxUnavailable` is reached: number of unavailable nodes, and of outdated ones.
-    Budget { unavailable: u32, outdated: u32 },
+    /// `maxUnavailable`, also that of the step in progress, is reached: number of unavailable nodes,
+    /// of those that may be, and of outdated ones.
+    Budget { unavailable: u32, allowed: u32, outdated: u32 },
     /// `sharedBudget` is taken up: number of nodes, their maximum, and outdated nodes.
     SharedBudget { taken: u32, allowed: u32, outdated: u32 },
     /// Outdated pods are Ready on this number of nodes that are not Ready.
