@@ -30,6 +30,12 @@ pub(crate) enum ApprovalError {
         /// The reason.
         why: NotDone,
     },
+    /// What was noted about rollouts of the template is lost.
+    #[error(
+        "{0} has run this template before, but what was noted about that is lost: it is unknown which \
+         approvals were used"
+    )]
+    NoteLost(DaemonSetKey),
     /// A rollback of the template is under way.
     #[error("{0} is being rolled back: no step of this rollout is approved")]
     RollingBack(DaemonSetKey),
@@ -64,7 +70,7 @@ impl ApprovalError {
             | Self::ProgressUnknown(_)
             | Self::NameTaken { .. }
             | Self::Write { .. } => Exit::Failed,
-            Self::NotDone { .. } | Self::RollingBack(_) => Exit::Refused,
+            Self::NotDone { .. } | Self::NoteLost(_) | Self::RollingBack(_) => Exit::Refused,
         }
     }
 }

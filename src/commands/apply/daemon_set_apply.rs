@@ -157,8 +157,9 @@ impl DaemonSetApply<'_> {
             let Some(step) = policy.steps.iter().find(|step| step.name == approval.step) else {
                 continue;
             };
-            let (uid, note) = (&uid, None);
-            let check = ApprovalCheck { uid, template: &template, step, note, now: at };
+            let (uid, note, is_note_lost) = (&uid, None, false);
+            let template = &template;
+            let check = ApprovalCheck { uid, template, step, note, is_note_lost, now: at };
             let approval = check.approve("the rehearsal".to_owned());
             let failed = |source: WriteError| {
                 let source = Box::new(source);

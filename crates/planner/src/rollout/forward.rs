@@ -33,6 +33,7 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
         self.note_failing_before(target, live);
+        self.look_for_note(target.template.raw(), live);
         if !self.is_done(Purpose::Apply) {
             if let Some(waits_for) = self.not_yet(target, live)? {
                 return self.hold_before(target, live, waits_for);
@@ -168,7 +169,8 @@ impl<'w> Step<'_, 'w> {
         pause: Option<PausedRollout>,
     ) -> Halt {
         let provenance = Some(self.task.provenance.clone());
-        self.state.writing.held |= pause.is_some();
+        // An attempt before this one, that came to nothing, may have had a pause.
+        self.state.writing.held = pause.is_some();
         self.write(Purpose::Apply, target, live, None, pause, provenance)
     }
 
@@ -182,6 +184,14 @@ impl<'w> Step<'_, 'w> {
     ) -> Option<RevisionRef> {
         if let Some(from) = pause.and_then(|pause| pause.from.clone()) {
             return Some(from);
+        }
+        // A surge that was interrupted has no pause.
+        let template = live.spec.template.raw();
+        if let Some(note) = &self.state.note
+            && started_at(Some(note), template).is_some()
+            && note.from.is_some()
+        {
+            return note.from.clone();
         }
         let owner = Owner::from(live);
         let claimed = Claims::of(&owner, self.observed.revisions).claimed;

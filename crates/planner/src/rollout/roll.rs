@@ -32,6 +32,7 @@ impl<'w> Step<'_, 'w> {
         if **began != *template {
             return stale(self.another_template(live));
         }
+        self.look_for_note(template, live);
         let view = self.look(live);
         self.settled(&view)?;
         Ok(match self.pace(&view, Replacer::Run(extent)) {

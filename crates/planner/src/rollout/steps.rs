@@ -20,11 +20,14 @@ use super::progress::Report;
 use super::request::Purpose;
 use super::state::{Course, RequestState};
 use super::task::{Goal, Provenance, Target};
-use super::view::{NodeView, PodState, RolloutView};
+use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::plan::{PauseState, PausedRollout, template_digest};
 use crate::steps::{
-    Evaluation, NodeUpdate, StepNode, StepsInput, WaitsFor, approved_steps, evaluate, needs_note,
+    ApprovalRules, Evaluation, NodeUpdate, StepNode, StepsInput, WaitKind, WaitsFor,
+    approved_steps, evaluate, needs_note,
 };
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
@@ -66,7 +69,10 @@ impl<'w> Step<'_, 'w> {
         let note = self.state.note.as_ref();
         let given = Some(&self.state.approvals);
         let uid = Some(&live.uid);
-        let approved = approved_steps(policy, uid, &template, note, given, self.now);
+        let (template_digest, now) = (&*template, self.now);
+        let is_note_lost = note.is_none() && self.state.is_note_lost == Some(true);
+        let rules = ApprovalRules { template: template_digest, note, is_note_lost, now };
+        let approved = approved_steps(policy, uid, given, rules);
         evaluate(&StepsInput {
             nodes,
             policy,
@@ -77,6 +83,16 @@ impl<'w> Step<'_, 'w> {
             now: self.now,
             node_seconds: self.task.node_seconds.unwrap_or(policy.progress_deadline.0),
         })
+    }
+
+    /// Finds out, before anything is written, whether what was noted about rollouts of this template
+    /// is lost: there is no note, but a revision with the template.
+    pub(super) fn look_for_note(&mut self, template: &Value, live: &DaemonSet) {
+        if self.state.is_note_lost.is_none() {
+            let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
+            let was_rolled_out = !of_template(template, &claimed).1.is_empty();
+            self.state.is_note_lost = Some(self.state.note.is_none() && was_rolled_out);
+        }
     }
 
     /// The hash of the last good template's pods.
@@ -99,9 +115,11 @@ impl<'w> Step<'_, 'w> {
         }
         let mut wanted = evaluation.note.clone();
         wanted.started_at.get_or_insert(self.now);
-        if let Some(before) = &self.state.note
-            && before.template != wanted.template
-        {
+        wanted.from = wanted.from.or_else(|| self.state.from.clone());
+        let before = self.state.note.as_ref();
+        if before.is_none() && self.state.is_note_lost == Some(true) {
+            wanted.approvals_void_before = Some(self.now);
+        } else if before.is_none_or(|before| before.template != wanted.template) {
             // Approvals of an interrupted rollout are not used by a later one.
             let others = self.state.approvals.values().filter(|it| it.template != wanted.template);
             let latest = others.map(|approval: &Approval| approval.at).max();
@@ -213,6 +231,15 @@ impl<'w> Step<'_, 'w> {
         let has_begun = noted.is_some_and(|noted| noted.template == evaluation.note.template);
         if has_begun || !evaluation.note.steps.is_empty() {
             self.note_steps(&evaluation, &policy, &after)?;
+        } else if noted.is_none()
+            && self.state.is_note_lost == Some(true)
+            && waits_for.iter().any(|wait| wait.kind == WaitKind::Approval)
+        {
+            // From now on, the next approval counts.
+            self.note(StepsNote {
+                approvals_void_before: Some(self.now),
+                ..StepsNote::default()
+            })?;
         }
         Ok(Some(waits_for))
     }

@@ -200,6 +200,17 @@ fn nothing_is_written_before_the_first_step_is_approved() {
     assert_eq!(*back.outcome(), Outcome::Done);
     let again = with(back.sim, "v2", &approval);
     assert_eq!(waits(&again), [WaitKind::Approval]);
+    // Also if the note that says so is lost: then a run asks again, and the next approval counts.
+    let mut sim = again.sim;
+    sim.note = None;
+    let lost = with(sim, "v2", &approval);
+    assert_eq!(waits(&lost), [WaitKind::Approval]);
+    let again = with(lost.sim, "v2", &approval);
+    assert_eq!(waits(&again), [WaitKind::Approval]);
+    let mut sim = again.sim;
+    sim.pass(1);
+    let anew = Approval { at: sim.now(), ..approval };
+    assert_eq!(*with(sim, "v2", &anew).outcome(), Outcome::Done);
 }
 
 #[test]
