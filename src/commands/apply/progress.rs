@@ -19,7 +19,7 @@ use cluster::LockWait;
 use daemonset::model::{DaemonSetKey, NodeName};
 use planner::plan::{LockStatus, Reason};
 use planner::rollout::{
-    Arrival, Ending, Outcome, PauseReason, ReplacedNode, Report, RolledBack, RunEventData,
+    Arrival, Ending, Interference, Outcome, PauseReason, ReplacedNode, Report, RolledBack, RunEventData,
 };
 use planner::words::count;
 use render::neutral;
@@ -306,6 +306,16 @@ fn ways(outcome: &Outcome, key: &DaemonSetKey, undo: SuggestedUndo) -> Vec<Strin
             ways
         }
         Outcome::Interrupted { paused: false } => vec![on.to_owned()],
+        Outcome::Stale { change: Interference::Template { restarted: true, .. }, held: true } => {
+            vec![
+                "to resume, and restart all pods: run it again".to_owned(),
+                "to resume without the restart: run it again with \
+                 --force-conflicts=kubectl-rollout"
+                    .to_owned(),
+                back,
+                release,
+            ]
+        }
         Outcome::Stale { held: true, .. } => {
             vec!["to resume: review the new plan and apply it".to_owned(), back, release]
         }
@@ -358,7 +368,7 @@ mod tests {
 
     use super::*;
     use daemonset::model::LockHolder;
-    use planner::rollout::{Interference, NotAborted, PodFailure, Replaced};
+    use planner::rollout::{NotAborted, PodFailure, Replaced};
 
     fn failed(nodes: usize) -> BTreeMap<NodeName, PodFailure> {
         let node = |at: usize| format!("n-{at:02}").as_str().into();

@@ -15,9 +15,10 @@ use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
-use super::outcome::{Attempt, Interference, Outcome, Overdue};
+use super::outcome::{Attempt, Interference, Outcome, Overdue, PodFailure};
 use super::progress::Report;
 use super::request::Purpose;
+use super::restart::is_template_but_for_restart;
 use super::state::{Course, RequestState};
 use super::task::{Goal, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
@@ -31,8 +32,8 @@ use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
-    Approval, Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
-    WhileWaiting,
+    Approval, Calendar, DaemonSet, NodeName, OnFailure, PolicySpec, RevisionHash, StepsNote,
+    UpdateStrategy, WhileWaiting,
 };
 
 impl<'w> Step<'_, 'w> {
@@ -244,6 +245,43 @@ impl<'w> Step<'_, 'w> {
         Ok(Some(waits_for))
     }
 
+    /// The pods that have failed by their restarts since the rollout began to wait: then the last good
+    /// template, which is live, stays so, and the target is not written again. To pause instead, the
+    /// target has to be live.
+    pub(super) fn failed_while_waiting(
+        &mut self,
+        target: &Target,
+        live: &'w DaemonSet,
+    ) -> Option<BTreeMap<NodeName, PodFailure>> {
+        let pause = PausedRollout::of(live).ok().flatten()?;
+        let goes_back = match self.task.pace.on_failure {
+            OnFailure::Abort | OnFailure::Rollback => pause.state == PauseState::Waiting,
+            OnFailure::Pause => false,
+        };
+        if !goes_back || is_template(live, target.template.raw()) {
+            return None;
+        }
+        let after = with_template(live, target);
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        let max_restarts = self.task.pace.max_restarts;
+        let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
+            PodState::UpdatedAvailable(pod) | PodState::UpdatedUnavailable(pod) => {
+                pod.restarts > max_restarts
+            }
+            PodState::Outdated(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
+            | PodState::Ended(_)
+            | PodState::Empty => false,
+        };
+        if !view.node_views.iter().any(restarted) {
+            return None;
+        }
+        self.state.from = self.came_from(target, live, Some(&pause));
+        let failed = self.ask_gates(&view);
+        (!failed.is_empty()).then_some(failed)
+    }
+
     /// Whether the declared strategy has a surge, but the step in progress is not the last one: then
     /// this run replaces its pods by deletes, under a pause. The controller would surge on any nodes.
     pub(super) fn deletes_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
@@ -348,14 +386,15 @@ impl<'w> Step<'_, 'w> {
                 self.good(target, live, &BTreeMap::new()).ok()
             }
         };
-        let is_good = good.as_ref().is_some_and(|good| is_template(live, &good.template));
+        let is_good =
+            good.as_ref().is_some_and(|good| is_template_but_for_restart(live, &good.template));
         let found = PausedRollout::of(live).ok().flatten();
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: on_delete }));
         // Before the target is written, that of an earlier run may be live.
         let is_ours = found.is_some() && good.is_some() && !self.is_done(Purpose::Apply);
         if !is_target && !is_good && !is_ours {
-            return stale(self.another_template(live));
+            return stale(self.another_template(live, target.template.raw()));
         }
         let stands = |pause: &PausedRollout| {
             pause.state == PauseState::Waiting && pause.waits_for == waits_for

@@ -262,6 +262,23 @@ fn a_canary_that_restarts_too_often_during_its_soak_fails() {
     sim.pod_on(&canary_node).restarts = 4;
     let fails = run(sim, "v2", &canary);
     assert!(matches!(fails.outcome(), Outcome::Aborted { .. }), "{}", fails.outcome());
+    // The failed template is not live again, not even for a moment.
+    let (wait, abort) = (Purpose::Wait, Purpose::Abort);
+    assert_eq!(purposes(&fails), [Purpose::Apply, wait, wait, abort]);
+}
+
+#[test]
+fn a_restart_by_kubectl_during_a_wait_is_a_new_template_and_waits_again() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 2, "soak": "60s"}]}));
+    let mut sim = run(Sim::of(6, &json!(3)), "v2", &canary).sim;
+    sim.restart();
+    let again = run(sim, "v2", &canary);
+    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 2));
+    assert_eq!(again.sim.live_image(), "v1");
+    let mut sim = again.sim;
+    sim.pass(70);
+    let last = run(sim, "v2", &canary);
+    assert_eq!((last.outcome(), last.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
 }
 
 #[test]
