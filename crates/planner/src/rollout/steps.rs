@@ -458,6 +458,11 @@ fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> 
     }
 }
 
+/// Whether this is noted about a rollout of this template, which may have ended.
+pub(super) fn is_of(note: Option<&StepsNote>, template: &Value) -> bool {
+    note.is_some_and(|note| note.template == template_digest(template))
+}
+
 /// The time since which the rollout of a template has been going on, if that is noted.
 pub(super) fn started_at(note: Option<&StepsNote>, template: &Value) -> Option<Timestamp> {
     let note = note.filter(|note| note.started_at.is_some())?;

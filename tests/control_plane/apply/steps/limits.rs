@@ -66,7 +66,7 @@ fn a_canary_before_a_surge(plane: &ControlPlane) {
     ends(&it.fleet.apply(&surging("v1"), &[]), 0, &[]);
     let watcher = it.fleet.watch();
     let first = it.fleet.apply(&surging("v2"), &[]);
-    ends(&first, 8, &["Only the last step uses `maxSurge`", "step canary soaks until"]);
+    ends(&first, 8, &["in step canary, pods are deleted", "step canary soaks until"]);
     let live = it.live();
     it.is_waiting(&live);
     let canaries = it.nodes_with("v2");
@@ -75,7 +75,8 @@ fn a_canary_before_a_surge(plane: &ControlPlane) {
     ends(&it.fleet.apply(&surging("v2"), &[]), 0, &["done"]);
     it.fleet.wait_until_available();
     let seen = watcher.end();
-    assert_eq!(seen.together, [canaries].into(), "only the canary has a gap");
+    let gaps: BTreeSet<_> = seen.together.iter().filter(|nodes| !nodes.is_empty()).collect();
+    assert_eq!(gaps, [&canaries].into(), "only the canary has a gap");
     assert_eq!(it.fleet.images(), ["v2".to_owned()].into());
     let live = it.live();
     assert_eq!((&*live.strategy, live.pause), ("RollingUpdate", Value::Null));

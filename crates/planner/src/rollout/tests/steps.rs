@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::run::{Run, plain_pace};
-use super::sim::{Fate, Sim};
+use super::run::{Run, plain_pace, task};
+use super::sim::{Fate, Sim, on_delete};
 use crate::plan::PauseState;
-use crate::rollout::{Outcome, Purpose};
+use crate::rollout::{Extent, Goal, Outcome, Purpose, RolledBack, Task};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::node;
 use daemonset::model::{Approval, PolicySpec, Ramp};
@@ -26,6 +26,16 @@ fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
             task.note = note;
         })
         .finish()
+}
+
+/// The same, where a node takes 20 s.
+fn start(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
+    let note = sim.note.clone();
+    Run::apply(sim, image).with(|task| {
+        task.pace = policy.clone();
+        task.note = note;
+        task.node_seconds = Some(20);
+    })
 }
 
 /// Kinds of what is waited for.
@@ -244,6 +254,55 @@ fn zones_follow_one_another_and_a_rollback_keeps_their_budgets() {
     assert_eq!(run.images(), [("v1".to_owned(), 9)].into());
 }
 
+/// Windows are open for the first three minutes of every ten.
+#[test]
+fn the_way_back_ignores_windows_but_not_the_budgets_of_zones() {
+    let fields = json!({
+        "onFailure": "rollback",
+        "progressDeadline": "240s",
+        "windows": [{"schedule": "*/10 * * * *", "duration": "3m"}],
+        "domains": {"key": "zone", "maxUnavailable": 1, "soak": "2m"},
+        "steps": [{"name": "most", "nodes": 8, "soak": "1h"}],
+    });
+    let policy = policy(fields);
+    let is_open = |now: jiff::Timestamp| now.as_second() % 600 < 180;
+    let mut sim = with_zones(Sim::of(9, &json!(3)));
+    sim.pass(600 - sim.now().as_second() % 600);
+    // The first zone is updated while the window is open; then one of its nodes loses its pod for good.
+    let started = start(sim, "v2", &policy).finish();
+    assert_eq!((waits(&started), started.deletes.len()), (vec![WaitKind::Soak], 3));
+    let mut sim = started.sim;
+    sim.pass(240);
+    assert!(!is_open(sim.now()));
+    let canary = sim.nodes_with("v2").remove(0);
+    sim.pod_on(&canary).restarts = 9;
+    let begun = sim.now();
+    let back = start(sim, "v2", &policy).finish();
+    let Outcome::Aborted { rolled_back, .. } = back.outcome() else { panic!("{}", back.outcome()) };
+    assert_eq!(*rolled_back, Some(RolledBack::Fully));
+    assert_eq!(back.images(), [("v1".to_owned(), 9)].into());
+    assert_eq!(back.most_unavailable, 1, "the limit of a zone, though three may be unavailable");
+    assert!(!is_open(begun) && !is_open(back.sim.now()), "all outside of the window");
+}
+
+/// `undo` is an apply of an old template under the budgets of the policy alone.
+#[test]
+fn undo_waits_for_no_window_soak_or_approval() {
+    let policy = policy(json!({
+        "windows": [{"schedule": "*/10 * * * *", "duration": "3m"}],
+        "domains": {"key": "zone", "maxUnavailable": 1, "soak": "2m"},
+        "steps": [{"name": "canary", "nodes": 1, "approve": true, "soak": "1h"}],
+    }));
+    let mut sim = with_zones(Sim::of(9, &json!(3)));
+    sim.pass(600 - sim.now().as_second() % 600 + 240);
+    let undone = run(sim, "v0", &policy.budgets());
+    assert_eq!((undone.outcome(), undone.deletes.len()), (&Outcome::Done, 9));
+    assert_eq!(undone.most_unavailable, 1);
+    let zone = |node: &str| ["a", "b", "c"][node[5..].parse::<usize>().unwrap() % 3];
+    let order: Vec<&str> = undone.deleted_nodes().into_iter().map(zone).collect();
+    assert_eq!(order.join(""), "aaabbbccc", "one zone after the other");
+}
+
 #[test]
 fn a_canary_that_restarts_too_often_during_its_soak_fails() {
     let canary = policy(json!({
@@ -337,4 +396,27 @@ fn a_rollout_that_takes_too_long_fails() {
 fn without_a_policy_nothing_is_noted() {
     let run = run(Sim::of(3, &json!(1)), "v2", &plain_pace());
     assert_eq!((run.outcome(), run.sim.note.as_ref()), (&Outcome::Done, None));
+}
+
+/// It ends, too, and its end is noted once.
+#[test]
+fn roll_obeys_the_steps_and_notes_its_end() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let mut sim = Sim::with_strategy(3, &on_delete());
+    sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v2".into());
+    sim.pass(3);
+    let roll = |sim: Sim| {
+        let note = sim.note.clone();
+        let roll = task(Goal::Roll(Extent::All));
+        let run = Run::new(sim, Task { pace: canary.clone(), note, ..roll });
+        run.finish()
+    };
+    let first = roll(sim);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
+    let mut sim = first.sim;
+    sim.pass(60);
+    let last = roll(sim);
+    assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 2));
+    assert_eq!(last.sim.note.as_ref().unwrap().started_at, None);
+    assert!(last.steps < 200, "{} steps", last.steps);
 }
