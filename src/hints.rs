@@ -148,6 +148,9 @@ fn approval_hints(error: &ApprovalError) -> Vec<String> {
         ApprovalError::NotDone { .. } => {
             vec!["run `ds-apply` again: it notes when a step is done".into()]
         }
+        ApprovalError::NoteLost(_) => {
+            vec!["run `ds-apply` first: it notes that, and asks for the approval".into()]
+        }
         ApprovalError::ProgressUnknown(_) => vec![APPROVER.into()],
         ApprovalError::Write { source, .. } => match &**source {
             WriteError::Forbidden { .. } => vec![APPROVER.into()],

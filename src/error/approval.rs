@@ -33,6 +33,12 @@ pub(crate) enum ApprovalError {
     /// Every node runs the template already.
     #[error("{0} is rolled out: no step waits for an approval")]
     RolledOut(DaemonSetKey),
+    /// What was noted about rollouts of the template is lost.
+    #[error(
+        "{0} has run this template before, but what was noted about that is lost: it is unknown which \
+         approvals were used"
+    )]
+    NoteLost(DaemonSetKey),
     /// A rollback of the template is under way.
     #[error("{0} is being rolled back: no step of this rollout is approved")]
     RollingBack(DaemonSetKey),
@@ -68,7 +74,7 @@ impl ApprovalError {
             | Self::ProgressUnknown(_)
             | Self::NameTaken { .. }
             | Self::Write { .. } => Exit::Failed,
-            Self::NotDone { .. } | Self::RollingBack(_) => Exit::Refused,
+            Self::NotDone { .. } | Self::NoteLost(_) | Self::RollingBack(_) => Exit::Refused,
         }
     }
 }

@@ -144,6 +144,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         narrow::narrow(one, extent);
     }
     warnings.extend(of_nodes);
+    warnings.extend(warnings::clocks::warning(&desired, snapshot));
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), &desired, snapshot));
     let forecast = forecast::forecast(&daemon_sets, &desired, &starts, snapshot.observed_at);
     let plan = Plan {

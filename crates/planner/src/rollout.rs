@@ -42,6 +42,7 @@ mod progress;
 mod record;
 mod refusal;
 mod request;
+mod restart;
 mod roll;
 mod run_event;
 mod send;

@@ -193,6 +193,7 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
     let before = note.filter(|note| note.template == template);
     let mut after = StepsNote {
         template: template.to_owned(),
+        from: before.and_then(|note| note.from.clone()),
         started_at: before.and_then(|note| note.started_at),
         approvals_void_before: note.and_then(|note| note.approvals_void_before),
         ..StepsNote::default()
@@ -294,18 +295,30 @@ fn is_broken(node: &StepNode<'_>) -> bool {
     node.is_unavailable && node.update == NodeUpdate::Outdated { is_intermediate: true }
 }
 
+/// What the approvals of a rollout are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ApprovalRules<'a> {
+    /// Digest of the target template.
+    pub template: &'a str,
+    /// What was noted before.
+    pub note: Option<&'a StepsNote>,
+    /// Whether that is lost ([`ApprovalCheck::is_note_lost`]).
+    pub is_note_lost: bool,
+    /// The time, by the server's clock.
+    pub now: Timestamp,
+}
+
 /// Names of the steps whose approval counts.
 pub(crate) fn approved_steps(
     policy: &PolicySpec,
     uid: Option<&Uid>,
-    template: &str,
-    note: Option<&StepsNote>,
     given: Option<&BTreeMap<String, Approval>>,
-    now: Timestamp,
+    rules: ApprovalRules<'_>,
 ) -> BTreeSet<String> {
     let (Some(uid), Some(given)) = (uid, given) else { return BTreeSet::new() };
+    let ApprovalRules { template, note, is_note_lost, now } = rules;
     let is_given = |step: &&PolicyStep| {
-        let check = ApprovalCheck { uid, template, step, note, now };
+        let check = ApprovalCheck { uid, template, step, note, is_note_lost, now };
         check.status(given.get(&step.name)).is_given()
     };
     policy.steps.iter().filter(is_given).map(|step| step.name.clone()).collect()

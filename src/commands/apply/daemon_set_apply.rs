@@ -211,10 +211,7 @@ impl DaemonSetApply<'_> {
         lock: &Arc<Lock>,
         session: &mut Session,
     ) -> Result<Task, Error> {
-        let key = plan.key().to_string();
-        let forecasts = whole.forecast.iter().flat_map(|forecast| &forecast.daemon_sets);
-        let node_seconds =
-            forecasts.filter(|it| it.daemon_set == key).find_map(|it| it.node_seconds);
+        let node_seconds = whole.node_seconds(&plan.key());
         let task = Task { node_seconds, ..self.task(plan, snapshot, session)? };
         session
             .unless_interrupted(async |_, cluster| {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::Parser;
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::cli::DsApply;
@@ -40,6 +41,18 @@ pub async fn ds_apply_at(
     interrupts: mpsc::Receiver<Interrupt>,
     line: &[&str],
 ) -> Ended {
+    ds_apply_by_clock(world, user, folder, interrupts, line, world.clock().now()).await
+}
+
+/// As [`ds_apply_at`], with this time on the local clock.
+pub async fn ds_apply_by_clock(
+    world: &World,
+    user: &str,
+    folder: &Path,
+    interrupts: mpsc::Receiver<Interrupt>,
+    line: &[&str],
+    local: Timestamp,
+) -> Ended {
     let arguments = ["ds-apply"].iter().chain(line);
     let (global, command) = match DsApply::try_parse_from(arguments) {
         Ok(parsed) => parsed.into_command(),
@@ -49,7 +62,8 @@ pub async fn ds_apply_at(
         printer: Printer::silent(),
         environment: BTreeMap::new(),
         current_dir: folder.to_owned(),
-        now: world.clock().now(),
+        now: local,
+        started: None,
         terminal: false,
         draws: false,
         rehearsal: false,

@@ -21,7 +21,8 @@ use cluster::LockWait;
 use daemonset::model::{DaemonSetKey, NodeName};
 use planner::plan::{LockStatus, Reason};
 use planner::rollout::{
-    Arrival, Ending, Outcome, PauseReason, ReplacedNode, Report, RolledBack, RunEventData,
+    Arrival, Ending, Interference, Outcome, PauseReason, ReplacedNode, Report, RolledBack,
+    RunEventData,
 };
 use planner::steps::WaitsFor;
 use planner::words::count;
@@ -344,6 +345,16 @@ fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> Vec<String>
             ways
         }
         Outcome::Interrupted { paused: false } => vec![on.to_owned()],
+        Outcome::Stale { change: Interference::Template { restarted: true, .. }, held: true } => {
+            vec![
+                "to resume, and restart all pods: run it again".to_owned(),
+                "to resume without the restart: run it again with \
+                 --force-conflicts=kubectl-rollout"
+                    .to_owned(),
+                back,
+                release,
+            ]
+        }
         Outcome::Stale { held: true, .. } => {
             vec!["to resume: review the new plan and apply it".to_owned(), back, release]
         }
@@ -394,7 +405,7 @@ mod tests {
 
     use super::*;
     use daemonset::model::LockHolder;
-    use planner::rollout::{Interference, NotAborted, PodFailure, Replaced};
+    use planner::rollout::{NotAborted, PodFailure, Replaced};
 
     fn failed(nodes: usize) -> BTreeMap<NodeName, PodFailure> {
         let node = |at: usize| format!("n-{at:02}").as_str().into();

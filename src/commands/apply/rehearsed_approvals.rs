@@ -36,7 +36,8 @@ impl Rehearsed<'_> {
             let Some(step) = policy.steps.iter().find(|step| step.name == approval.step) else {
                 continue;
             };
-            let check = ApprovalCheck { uid: &uid, template, step, note: None, now: at };
+            let (uid, note, is_note_lost) = (&uid, None, false);
+            let check = ApprovalCheck { uid, template, step, note, is_note_lost, now: at };
             let approval = check.approve("the rehearsal".to_owned());
             let failed = |source: WriteError| {
                 let source = Box::new(source);

@@ -87,10 +87,15 @@ pub(super) async fn run(
 ) -> Result<Exit, Error> {
     let policies = &policies::of_files(&args.policies.policy, &session.shell)?;
     let NamedFlags { names: _, common: args } = &args.named;
+    let one = |key| One { key, args, extent: None, policies };
     if !args.dry_run {
-        permitted::check_named(keys, Work::Roll, session).await?;
+        let asks = |live: &DaemonSet| {
+            let policy = policies.of(&live.key, &[&live.labels]).ok().flatten();
+            policy.is_some_and(|policy| asks_for_approvals(&policy))
+        };
+        permitted::check_named(keys, Work::Roll, asks, session).await?;
     }
-    let each = keys.iter().map(|key| One { key, args, extent: None, policies }).collect();
+    let each = keys.iter().map(one).collect();
     in_sequence::take(each, args.keep_going, session).await
 }
 
@@ -128,8 +133,9 @@ impl InSequence for One<'_> {
         let predecessors = &Predecessors::NONE;
         let asking =
             Asking { args: self.args, approved: &approved, version: None, binding, predecessors };
-        let managed_by = find(&snapshot, self.key)?.managed_by;
-        let errand = Errand::with(self.key, managed_by, Work::Roll);
+        let live = find(&snapshot, self.key)?;
+        let approvals = self.asks_for_approvals(live)?;
+        let errand = Errand::with(self.key, live.managed_by, Work::Roll).with_approvals(approvals);
         // The plan is made as if the strategy were RollingUpdate.
         let mut shown = approved.clone();
         for one in &mut shown.daemon_sets {
@@ -233,8 +239,7 @@ impl One<'_> {
     /// Reads the DaemonSet, and the approvals that its policy asks for.
     async fn snapshot(&self, session: &mut Session) -> Result<Snapshot, Error> {
         let mut snapshot = session.snapshot(self.key).await?;
-        let policy = self.policy(find(&snapshot, self.key)?)?;
-        if policy.is_some_and(|it| it.spec.steps.iter().any(|step| step.approve)) {
+        if self.asks_for_approvals(find(&snapshot, self.key)?)? {
             let approvals = session
                 .unless_interrupted(async |_, cluster| {
                     Ok(cluster.live().approvals_of(self.key).await?)
@@ -243,6 +248,12 @@ impl One<'_> {
             snapshot.approvals.insert(self.key.clone(), approvals.by_step);
         }
         Ok(snapshot)
+    }
+
+    /// Whether a step of its policy begins only after an approval.
+    fn asks_for_approvals(&self, live: &DaemonSet) -> Result<bool, Error> {
+        let policy = self.policy(live)?;
+        Ok(policy.is_some_and(|policy| asks_for_approvals(&policy)))
     }
 
     /// The policy of the command line that selects the DaemonSet.
@@ -276,7 +287,7 @@ impl One<'_> {
             failed_before: false,
             note: snapshot.steps_note(self.key).cloned(),
             approvals: snapshot.approvals.get(self.key).cloned().unwrap_or_default(),
-            node_seconds: None,
+            node_seconds: plan.node_seconds(self.key),
             wait_until: session.waits_until(&self.args.pace, snapshot.observed_at),
         })
     }
@@ -289,6 +300,10 @@ impl One<'_> {
         spec.max_unavailable = Some(limit);
         Ok(spec)
     }
+}
+
+fn asks_for_approvals(policy: &RolloutPolicy) -> bool {
+    policy.spec.steps.iter().any(|step| step.approve)
 }
 
 /// The nodes as a set; an error if one does not exist.

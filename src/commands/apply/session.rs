@@ -22,6 +22,7 @@ use crate::flags::GlobalFlags;
 use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
+use crate::warnings;
 use cluster::{
     Access, Clock, Holder, Kind, Lock, LockWait, Observer, Resource, Scope, Verb, Verdict,
     WatchedDaemonSet, WritableCluster,
@@ -62,6 +63,8 @@ pub(super) struct Session {
     interrupted: bool,
     /// Whether there was anything to do.
     acted: bool,
+    /// Whether the local clock was compared with the server's.
+    is_clock_checked: bool,
     /// What people approve during a rehearsal, with the time.
     pub rehearsed_approvals: Vec<(RehearsedApproval, Timestamp)>,
     /// The outcome of the last rollout of each DaemonSet.
@@ -126,6 +129,7 @@ impl Session {
             interrupts,
             interrupted: false,
             acted: false,
+            is_clock_checked: false,
             outcomes: BTreeMap::new(),
             states: BTreeMap::new(),
         }
@@ -243,10 +247,21 @@ impl Session {
         work: impl AsyncFnOnce(&Shell, &WritableCluster) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let Self { shell, cluster, interrupts, .. } = self;
-        tokio::select! {
+        let done = tokio::select! {
             biased;
             Some(Interrupt) = interrupts.recv() => Err(Error::Interrupted),
             done = work(shell, cluster) => done,
+        };
+        self.check_local_clock();
+        done
+    }
+
+    /// Warns once, after the first answer of the server, if the local clock is wrong.
+    fn check_local_clock(&mut self) {
+        let Some(server) = self.cluster.live().server_time() else { return };
+        if !std::mem::replace(&mut self.is_clock_checked, true) && !self.shell.rehearsal {
+            let local = self.shell.now.checked_add(self.elapsed()).unwrap_or(self.shell.now);
+            warnings::print_local_clock(local, Some(server), self.shell.printer);
         }
     }
 

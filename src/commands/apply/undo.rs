@@ -57,7 +57,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Error> {
     session.suggested_undo = SuggestedUndo::Earlier;
     if !args.named.common.dry_run {
-        permitted::check_named(keys, Work::Change { creates: false }, session).await?;
+        permitted::check_named(keys, Work::Change { creates: false }, |_| false, session).await?;
     }
     let each = keys.iter().map(|key| One { key, args }).collect();
     in_sequence::take(each, args.named.common.keep_going, session).await

@@ -1,14 +1,14 @@
 //! The progress of a rollout's steps that cannot be seen in the cluster, and approvals of steps.
 //!
 //! The note is an annotation of the DaemonSet's lease. If it is lost, soaks begin again: they become
-//! longer, never shorter. Not here: the decisions based on it.
+//! longer, never shorter; and approvals are asked for again. Not here: the decisions based on it.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{DaemonSetName, Uid, lease_name};
+use super::{DaemonSetName, RevisionRef, Uid, lease_name};
 
 /// Annotation of a DaemonSet's lease: the [`StepsNote`] as JSON.
 pub const STEPS_ANNOTATION: &str = "ds-plan.dev/steps";
@@ -19,6 +19,10 @@ pub const STEPS_ANNOTATION: &str = "ds-plan.dev/steps";
 pub struct StepsNote {
     /// Digest of the template that is rolled out.
     pub template: String,
+    /// The revision with the last good template, while the rollout is in progress. The annotation of
+    /// the pause has it, too, but a surge has no pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<RevisionRef>,
     /// Time before the first delete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -84,12 +88,12 @@ impl StepsNote {
         template: &str,
         approvals: &BTreeMap<String, Approval>,
     ) -> Option<Timestamp> {
-        let noted = before?;
-        if noted.template == template {
+        if let Some(noted) = before.filter(|noted| noted.template == template) {
             return noted.approvals_void_before;
         }
+        let noted = before.and_then(|noted| noted.approvals_void_before);
         let others = approvals.values().filter(|it| it.template != template);
-        noted.approvals_void_before.max(others.map(|approval| approval.at).max())
+        noted.max(others.map(|approval| approval.at).max())
     }
 
     /// Whether a rollout of this template has begun, or waits before its first node.
@@ -136,6 +140,7 @@ pub fn approvals_name(daemon_set: &DaemonSetName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::RevisionNumber;
 
     #[test]
     fn a_note_survives_its_text_and_one_that_cannot_be_read_is_none() {
@@ -143,6 +148,7 @@ mod tests {
         let step = StepNote { digest: "d".into(), complete_at: Some(at), done_at: None };
         let note = StepsNote {
             template: "sha256:a".into(),
+            from: Some(RevisionRef { name: "agent-1".into(), number: RevisionNumber(1) }),
             started_at: Some(at),
             steps: [("canary".to_owned(), step)].into(),
             approvals_void_before: None,

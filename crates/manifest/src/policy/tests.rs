@@ -221,7 +221,7 @@ const REFUSED: &[(&str, &[&str])] = &[
     (
         "minReadySeconds: 600\nwindows:\n- {schedule: 0 2 * * *, duration: 10m}\n\
          - {schedule: 0 4 * * *, duration: 5m}",
-        &["17:1: spec.windows: none is long enough for one node: its new pod must be Ready for \
+        &["16:3: spec.windows: none is long enough for one node: its new pod must be Ready for \
            600 s (`minReadySeconds`) before the window closes"],
     ),
     ("minReadySeconds: 600\nwindows: [{schedule: 0 2 * * *, duration: 11m}]", &[]),

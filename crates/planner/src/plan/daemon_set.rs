@@ -9,7 +9,7 @@ use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
     Action, ActionTotals, Approved, BaseChange, Change, Counters, DaemonSetPlan, FieldChange,
-    Guard, NewPods, NodePlan, StepPlan, Strategy, Warning, Wave,
+    Guard, NewPods, NodePlan, RevisionKind, StepPlan, Strategy, Warning, Wave,
 };
 use super::guards::{Judged, guards};
 use super::input::Detail;
@@ -19,7 +19,7 @@ use super::reason::Reason;
 use super::secrets::ShownValues;
 use super::waves::Schedule;
 use super::{forecast, object, shared, warnings, waves};
-use crate::steps::{WaitsFor, approved_steps};
+use crate::steps::{ApprovalRules, WaitsFor, approved_steps};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
@@ -278,7 +278,11 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
     let template = template_digest(owner.spec.template.raw());
     let note = snapshot.steps_note(owner.key);
     let (uid, given) = (live.map(|live| &live.uid), snapshot.approvals.get(owner.key));
-    let approved = approved_steps(pace, uid, &template, note, given, snapshot.observed_at);
+    let was_rolled_out = daemon_set_view.target.plan.kind != RevisionKind::New;
+    let is_note_lost = note.is_none() && was_rolled_out && snapshot.coverage.leases;
+    let now = snapshot.observed_at;
+    let approval_rules = ApprovalRules { template: &template, note, is_note_lost, now };
+    let approved = approved_steps(pace, uid, given, approval_rules);
     let rules = waves::Rules {
         strategy,
         pace,
@@ -291,7 +295,7 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         approved: &approved,
         calendar: &Calendar::of(&pace.windows, &pace.exclusions),
         node_seconds,
-        now: snapshot.observed_at,
+        now,
     };
     let Schedule { waves, mut steps, empty_steps, next_waves, waits_for, holders } =
         waves::schedule(&mut nodes, &budget_views, &rules);
@@ -306,7 +310,11 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
 fn last_good(live: Option<&DaemonSet>, snapshot: &Snapshot) -> Option<RevisionHash> {
     let live = live?;
     let pause = PausedRollout::of(live).ok().flatten();
-    let from = pause.and_then(|pause| pause.from);
+    // A surge that was interrupted has no pause.
+    let note = snapshot.steps_note(&live.key).filter(|note| {
+        note.started_at.is_some() && note.template == template_digest(live.spec.template.raw())
+    });
+    let from = pause.and_then(|pause| pause.from).or_else(|| note?.from.clone());
     let in_namespace = snapshot.revisions_in(&live.key.namespace);
     let revisions = Claims::of(&Owner::from(live), in_namespace).claimed;
     let is_good = |revision: &&&Revision| match &from {

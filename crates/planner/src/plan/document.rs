@@ -188,6 +188,14 @@ impl Plan {
     pub fn has_changes(&self) -> bool {
         self.daemon_sets.iter().any(DaemonSetPlan::has_changes)
     }
+
+    /// Time that the update of one node of a DaemonSet takes, in seconds, by its forecast; `None` if
+    /// no pod of it was measured.
+    pub fn node_seconds(&self, key: &DaemonSetKey) -> Option<u32> {
+        let name = key.to_string();
+        let mut forecasts = self.forecast.iter().flat_map(|forecast| &forecast.daemon_sets);
+        forecasts.find(|it| it.daemon_set == name)?.node_seconds
+    }
 }
 
 impl DaemonSetPlan {

@@ -14,6 +14,7 @@ use super::observed_cluster::ObservedCluster;
 use super::outcome::{Attempt, Interference, Outcome, PauseReason};
 use super::pace::Paced;
 use super::request::Purpose;
+use super::restart::is_restarted;
 use super::state::{AllowedActions, Course, RequestState, Stall};
 use super::steps::started_at;
 use super::task::{Extent, Provenance, Target};
@@ -33,7 +34,12 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
         self.note_failing_before(target, live);
+        self.look_for_note(target.template.raw(), live);
         if !self.is_done(Purpose::Apply) {
+            if let Some(failed) = self.failed_while_waiting(target, live) {
+                self.state.course = Course::Failed(failed.clone());
+                return self.go_back(target, Some(live), failed);
+            }
             if let Some(waits_for) = self.not_yet(target, live)? {
                 return self.hold_before(target, live, waits_for);
             }
@@ -98,7 +104,7 @@ impl<'w> Step<'_, 'w> {
         let paced = is_paced(target) || (outdated && self.deletes_before_surge(target, live));
         let same_template = is_template(live, target.template.raw());
         if target.uid.is_none() && !same_template {
-            let change = self.another_template(live);
+            let change = self.another_template(live, target.template.raw());
             return Err(Halt::End(Outcome::Stale { change, held: pause.is_some() }));
         }
         let standing = match &pause {
@@ -170,7 +176,8 @@ impl<'w> Step<'_, 'w> {
         pause: Option<PausedRollout>,
     ) -> Halt {
         let provenance = Some(self.task.provenance.clone());
-        self.state.writing.held |= pause.is_some();
+        // An attempt before this one, that came to nothing, may have had a pause.
+        self.state.writing.held = pause.is_some();
         self.write(Purpose::Apply, target, live, None, pause, provenance)
     }
 
@@ -184,6 +191,14 @@ impl<'w> Step<'_, 'w> {
     ) -> Option<RevisionRef> {
         if let Some(from) = pause.and_then(|pause| pause.from.clone()) {
             return Some(from);
+        }
+        // A surge that was interrupted has no pause.
+        let template = live.spec.template.raw();
+        if let Some(note) = &self.state.note
+            && started_at(Some(note), template).is_some()
+            && note.from.is_some()
+        {
+            return note.from.clone();
         }
         let owner = Owner::from(live);
         let claimed = Claims::of(&owner, self.observed.revisions).claimed;
@@ -238,7 +253,7 @@ impl<'w> Step<'_, 'w> {
             && *target.declared.strategy() != UpdateStrategy::OnDelete;
         let stale = |change| Err(Halt::End(Outcome::Stale { change, held }));
         if !is_template(live, target.template.raw()) {
-            return stale(self.another_template(live));
+            return stale(self.another_template(live, target.template.raw()));
         }
         let Ok(found) = found else { return stale(Interference::Pause) };
         match found.map(|pause| pause.state) {
@@ -271,10 +286,14 @@ impl<'w> Step<'_, 'w> {
         }
     }
 
-    pub(super) fn another_template(&self, live: &DaemonSet) -> Interference {
+    /// The live template is another one than `wanted`.
+    pub(super) fn another_template(&self, live: &DaemonSet, wanted: &Value) -> Interference {
         let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
         let revision = of_template(live.spec.template.raw(), &claimed).1.pop();
-        Interference::Template { revision: revision.map(|revision| revision.name.clone()) }
+        Interference::Template {
+            revision: revision.map(|revision| revision.name.clone()),
+            restarted: is_restarted(live, wanted),
+        }
     }
 
     /// Records the provenance on the revision, unless it is there.

@@ -14,7 +14,7 @@ use super::request::Delete;
 use super::share::in_rollout;
 use super::state::{Awaited, Creates, RequestState, Stall, State, Waiting};
 use super::steps;
-use super::task::Target;
+use super::task::{Goal, Target};
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
 use crate::shared::{Share, ShareCourse, Slots};
@@ -104,16 +104,18 @@ impl Step<'_, '_> {
     }
 
     /// Whether the progress of the steps is noted: while this run replaces pods, or the controller
-    /// does by a surge. Pods that are only created make no rollout.
+    /// does by a surge. Pods that are only created make no rollout, and the end of `roll` is noted
+    /// last.
     fn is_to_note(&self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> bool {
-        match replacer {
-            Replacer::Run(_) | Replacer::RunBeforeSurge => true,
-            Replacer::Controller => {
-                let template = view.live.spec.template.raw();
-                allows_surge(&view.live.spec.update_strategy)
-                    && (view.outdated() > 0
-                        || steps::started_at(self.state.note.as_ref(), template).is_some())
+        let template = view.live.spec.template.raw();
+        let note = self.state.note.as_ref();
+        let is_in_progress = || view.outdated() > 0 || steps::started_at(note, template).is_some();
+        match (replacer, &self.task.goal) {
+            (Replacer::Controller, _) => {
+                allows_surge(&view.live.spec.update_strategy) && is_in_progress()
             }
+            (Replacer::Run(_), Goal::Roll(_)) => is_in_progress() || !steps::is_of(note, template),
+            (Replacer::Run(_) | Replacer::RunBeforeSurge, _) => true,
         }
     }
 

@@ -30,8 +30,10 @@ impl<'w> Step<'_, 'w> {
         let template = live.spec.template.raw();
         let began = self.state.template.get_or_insert_with(|| Arc::new(template.clone()));
         if **began != *template {
-            return stale(self.another_template(live));
+            let began = Arc::clone(began);
+            return stale(self.another_template(live, &began));
         }
+        self.look_for_note(template, live);
         let view = self.look(live);
         self.settled(&view)?;
         Ok(match self.pace(&view, Replacer::Run(extent)) {

@@ -62,6 +62,9 @@ pub struct State {
     /// What is noted about the steps.
     pub(super) note: Option<StepsNote>,
     pub(super) noting: Noting,
+    /// Whether a note is missing although the template was rolled out before this run; `None` until
+    /// the DaemonSet is observed.
+    pub(super) is_note_lost: Option<bool>,
     /// The approvals of steps, as they were last read.
     pub(super) approvals: BTreeMap<String, Approval>,
     /// Reading them again.
@@ -336,6 +339,7 @@ impl State {
             remembering: Remembering::default(),
             note: task.note.clone(),
             noting: Noting::default(),
+            is_note_lost: None,
             approvals: task.approvals.clone(),
             reading_approvals: RequestState::Idle,
             overdue: None,

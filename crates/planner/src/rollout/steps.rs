@@ -15,22 +15,27 @@ use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
-use super::outcome::{Attempt, Interference, Outcome, Overdue};
+use super::outcome::{Attempt, Interference, Outcome, Overdue, PodFailure};
 use super::progress::Report;
 use super::request::Purpose;
+use super::restart::is_template_but_for_restart;
 use super::share::in_rollout;
 use super::state::{Course, RequestState};
 use super::task::{Provenance, Target};
-use super::view::{NodeView, PodState, RolloutView};
+use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::plan::{PauseState, PausedRollout, template_digest};
 use crate::shared::Siblings;
 use crate::steps::{
-    Evaluation, NodeUpdate, StepNode, StepsInput, WaitsFor, approved_steps, evaluate, needs_note,
+    ApprovalRules, Evaluation, NodeUpdate, StepNode, StepsInput, WaitKind, WaitsFor,
+    approved_steps, evaluate, needs_note,
 };
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
-    Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy, WhileWaiting,
+    Calendar, DaemonSet, NodeName, OnFailure, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
+    WhileWaiting,
 };
 
 impl<'w> Step<'_, 'w> {
@@ -68,7 +73,10 @@ impl<'w> Step<'_, 'w> {
         let note = self.state.note.as_ref();
         let given = Some(&self.state.approvals);
         let uid = Some(&live.uid);
-        let approved = approved_steps(policy, uid, &template, note, given, self.now);
+        let (template_digest, now) = (&*template, self.now);
+        let is_note_lost = note.is_none() && self.state.is_note_lost == Some(true);
+        let rules = ApprovalRules { template: template_digest, note, is_note_lost, now };
+        let approved = approved_steps(policy, uid, given, rules);
         evaluate(&StepsInput {
             nodes,
             policy,
@@ -79,6 +87,16 @@ impl<'w> Step<'_, 'w> {
             now: self.now,
             node_seconds: self.task.node_seconds.unwrap_or(policy.progress_deadline.0),
         })
+    }
+
+    /// Finds out, before anything is written, whether what was noted about rollouts of this template
+    /// is lost: there is no note, but a revision with the template.
+    pub(super) fn look_for_note(&mut self, template: &Value, live: &DaemonSet) {
+        if self.state.is_note_lost.is_none() {
+            let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
+            let was_rolled_out = !of_template(template, &claimed).1.is_empty();
+            self.state.is_note_lost = Some(self.state.note.is_none() && was_rolled_out);
+        }
     }
 
     /// The hash of the last good template's pods.
@@ -105,8 +123,13 @@ impl<'w> Step<'_, 'w> {
         }
         let mut wanted = evaluation.note.clone();
         wanted.started_at.get_or_insert(self.now);
+        wanted.from = wanted.from.or_else(|| self.state.from.clone());
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
-        wanted.approvals_void_before = StepsNote::void_before(before, &wanted.template, approvals);
+        wanted.approvals_void_before = if before.is_none() && self.state.is_note_lost == Some(true) {
+            Some(self.now)
+        } else {
+            StepsNote::void_before(before, &wanted.template, approvals)
+        };
         self.note(wanted)
     }
 
@@ -216,8 +239,54 @@ impl<'w> Step<'_, 'w> {
         });
         if has_begun || !evaluation.note.steps.is_empty() {
             self.note_steps(&evaluation, &policy, &after)?;
+        } else if noted.is_none()
+            && self.state.is_note_lost == Some(true)
+            && waits_for.iter().any(|wait| wait.kind == WaitKind::Approval)
+        {
+            // From now on, the next approval counts.
+            self.note(StepsNote {
+                approvals_void_before: Some(self.now),
+                ..StepsNote::default()
+            })?;
         }
         Ok(Some(waits_for))
+    }
+
+    /// The pods that have failed by their restarts since the rollout began to wait: then the last good
+    /// template, which is live, stays so, and the target is not written again. To pause instead, the
+    /// target has to be live.
+    pub(super) fn failed_while_waiting(
+        &mut self,
+        target: &Target,
+        live: &'w DaemonSet,
+    ) -> Option<BTreeMap<NodeName, PodFailure>> {
+        let pause = PausedRollout::of(live).ok().flatten()?;
+        let goes_back = match self.task.pace.on_failure {
+            OnFailure::Abort | OnFailure::Rollback => pause.state == PauseState::Waiting,
+            OnFailure::Pause => false,
+        };
+        if !goes_back || is_template(live, target.template.raw()) {
+            return None;
+        }
+        let after = with_template(live, target);
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        let max_restarts = self.task.pace.max_restarts;
+        let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
+            PodState::UpdatedAvailable(pod) | PodState::UpdatedUnavailable(pod) => {
+                pod.restarts > max_restarts
+            }
+            PodState::Outdated(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
+            | PodState::Ended(_)
+            | PodState::Empty => false,
+        };
+        if !view.node_views.iter().any(restarted) {
+            return None;
+        }
+        self.state.from = self.came_from(target, live, Some(&pause));
+        let failed = self.ask_gates(&view);
+        (!failed.is_empty()).then_some(failed)
     }
 
     /// Whether the declared strategy has a surge, but the step in progress is not the last one: then
@@ -332,14 +401,15 @@ impl<'w> Step<'_, 'w> {
                 self.good(target, live, &BTreeMap::new()).ok()
             }
         };
-        let is_good = good.as_ref().is_some_and(|good| is_template(live, &good.template));
+        let is_good =
+            good.as_ref().is_some_and(|good| is_template_but_for_restart(live, &good.template));
         let found = PausedRollout::of(live).ok().flatten();
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: on_delete }));
         // Before the target is written, that of an earlier run may be live.
         let is_ours = found.is_some() && good.is_some() && !self.is_done(Purpose::Apply);
         if !is_target && !is_good && !is_ours {
-            return stale(self.another_template(live));
+            return stale(self.another_template(live, target.template.raw()));
         }
         let stands = |pause: &PausedRollout| {
             pause.state == PauseState::Waiting && pause.waits_for == waits_for
@@ -407,6 +477,11 @@ fn step_node<'v>(
         restarts: pod.map_or(0, |pod| pod.restarts),
         shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),
     }
+}
+
+/// Whether this is noted about a rollout of this template, which may have ended.
+pub(super) fn is_of(note: Option<&StepsNote>, template: &Value) -> bool {
+    note.is_some_and(|note| note.template == template_digest(template))
 }
 
 /// The time since which the rollout of a template has been going on, if that is noted.

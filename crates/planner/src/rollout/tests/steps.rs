@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::run::{Run, plain_pace, task};
-use super::sim::{Fate, Sim};
+use super::sim::{Fate, Sim, on_delete};
 use crate::plan::PauseState;
-use crate::rollout::{Extent, Goal, Outcome, Purpose, Task};
+use crate::rollout::{Extent, Goal, Outcome, Purpose, RolledBack, Task};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::node;
 use daemonset::model::{Approval, PolicySpec, Ramp};
@@ -26,6 +26,16 @@ fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
             task.note = note;
         })
         .finish()
+}
+
+/// The same, where a node takes 20 s.
+fn start(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
+    let note = sim.note.clone();
+    Run::apply(sim, image).with(|task| {
+        task.pace = policy.clone();
+        task.note = note;
+        task.node_seconds = Some(20);
+    })
 }
 
 /// Kinds of what is waited for.
@@ -209,6 +219,17 @@ fn only_the_wait_is_noted_before_the_first_step_is_approved() {
     assert_eq!(*back.outcome(), Outcome::Done);
     let again = with(back.sim, "v2", &approval);
     assert_eq!(waits(&again), [WaitKind::Approval]);
+    // Also if the note that says so is lost: then a run asks again, and the next approval counts.
+    let mut sim = again.sim;
+    sim.note = None;
+    let lost = with(sim, "v2", &approval);
+    assert_eq!(waits(&lost), [WaitKind::Approval]);
+    let again = with(lost.sim, "v2", &approval);
+    assert_eq!(waits(&again), [WaitKind::Approval]);
+    let mut sim = again.sim;
+    sim.pass(1);
+    let anew = Approval { at: sim.now(), ..approval };
+    assert_eq!(*with(sim, "v2", &anew).outcome(), Outcome::Done);
 }
 
 #[test]
@@ -242,6 +263,55 @@ fn zones_follow_one_another_and_a_rollback_keeps_their_budgets() {
     assert_eq!(run.images(), [("v1".to_owned(), 9)].into());
 }
 
+/// Windows are open for the first three minutes of every ten.
+#[test]
+fn the_way_back_ignores_windows_but_not_the_budgets_of_zones() {
+    let fields = json!({
+        "onFailure": "rollback",
+        "progressDeadline": "240s",
+        "windows": [{"schedule": "*/10 * * * *", "duration": "3m"}],
+        "domains": {"key": "zone", "maxUnavailable": 1, "soak": "2m"},
+        "steps": [{"name": "most", "nodes": 8, "soak": "1h"}],
+    });
+    let policy = policy(fields);
+    let is_open = |now: jiff::Timestamp| now.as_second() % 600 < 180;
+    let mut sim = with_zones(Sim::of(9, &json!(3)));
+    sim.pass(600 - sim.now().as_second() % 600);
+    // The first zone is updated while the window is open; then one of its nodes loses its pod for good.
+    let started = start(sim, "v2", &policy).finish();
+    assert_eq!((waits(&started), started.deletes.len()), (vec![WaitKind::Soak], 3));
+    let mut sim = started.sim;
+    sim.pass(240);
+    assert!(!is_open(sim.now()));
+    let canary = sim.nodes_with("v2").remove(0);
+    sim.pod_on(&canary).restarts = 9;
+    let begun = sim.now();
+    let back = start(sim, "v2", &policy).finish();
+    let Outcome::Aborted { rolled_back, .. } = back.outcome() else { panic!("{}", back.outcome()) };
+    assert_eq!(*rolled_back, Some(RolledBack::Fully));
+    assert_eq!(back.images(), [("v1".to_owned(), 9)].into());
+    assert_eq!(back.most_unavailable, 1, "the limit of a zone, though three may be unavailable");
+    assert!(!is_open(begun) && !is_open(back.sim.now()), "all outside of the window");
+}
+
+/// `undo` is an apply of an old template under the budgets of the policy alone.
+#[test]
+fn undo_waits_for_no_window_soak_or_approval() {
+    let policy = policy(json!({
+        "windows": [{"schedule": "*/10 * * * *", "duration": "3m"}],
+        "domains": {"key": "zone", "maxUnavailable": 1, "soak": "2m"},
+        "steps": [{"name": "canary", "nodes": 1, "approve": true, "soak": "1h"}],
+    }));
+    let mut sim = with_zones(Sim::of(9, &json!(3)));
+    sim.pass(600 - sim.now().as_second() % 600 + 240);
+    let undone = run(sim, "v0", &policy.budgets());
+    assert_eq!((undone.outcome(), undone.deletes.len()), (&Outcome::Done, 9));
+    assert_eq!(undone.most_unavailable, 1);
+    let zone = |node: &str| ["a", "b", "c"][node[5..].parse::<usize>().unwrap() % 3];
+    let order: Vec<&str> = undone.deleted_nodes().into_iter().map(zone).collect();
+    assert_eq!(order.join(""), "aaabbbccc", "one zone after the other");
+}
+
 #[test]
 fn a_canary_that_restarts_too_often_during_its_soak_fails() {
     let canary = policy(json!({
@@ -260,6 +330,23 @@ fn a_canary_that_restarts_too_often_during_its_soak_fails() {
     sim.pod_on(&canary_node).restarts = 4;
     let fails = run(sim, "v2", &canary);
     assert!(matches!(fails.outcome(), Outcome::Aborted { .. }), "{}", fails.outcome());
+    // The failed template is not live again, not even for a moment.
+    let (wait, abort) = (Purpose::Wait, Purpose::Abort);
+    assert_eq!(purposes(&fails), [Purpose::Apply, wait, wait, abort]);
+}
+
+#[test]
+fn a_restart_by_kubectl_during_a_wait_is_a_new_template_and_waits_again() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 2, "soak": "60s"}]}));
+    let mut sim = run(Sim::of(6, &json!(3)), "v2", &canary).sim;
+    sim.restart();
+    let again = run(sim, "v2", &canary);
+    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 2));
+    assert_eq!(again.sim.live_image(), "v1");
+    let mut sim = again.sim;
+    sim.pass(70);
+    let last = run(sim, "v2", &canary);
+    assert_eq!((last.outcome(), last.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
 }
 
 #[test]
@@ -348,4 +435,27 @@ fn an_approval_counts_until_the_last_node_is_replaced() {
     assert_eq!((second.outcome(), second.deletes.len()), (&Outcome::Done, 2));
     // The same template again, as after a rollback of the pods: nobody has approved that.
     assert!(second.sim.note.as_ref().unwrap().approvals_void_before.is_some());
+}
+
+/// It ends, too, and its end is noted once.
+#[test]
+fn roll_obeys_the_steps_and_notes_its_end() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let mut sim = Sim::with_strategy(3, &on_delete());
+    sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v2".into());
+    sim.pass(3);
+    let roll = |sim: Sim| {
+        let note = sim.note.clone();
+        let roll = task(Goal::Roll(Extent::All));
+        let run = Run::new(sim, Task { pace: canary.clone(), note, ..roll });
+        run.finish()
+    };
+    let first = roll(sim);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
+    let mut sim = first.sim;
+    sim.pass(60);
+    let last = roll(sim);
+    assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 2));
+    assert_eq!(last.sim.note.as_ref().unwrap().started_at, None);
+    assert!(last.steps < 200, "{} steps", last.steps);
 }
