@@ -519,7 +519,8 @@ impl World {
                     self.pass(u16::try_from(seconds).unwrap());
                 }
                 (WaitKind::Soak | WaitKind::Window | WaitKind::ReadyNode, None)
-                | (WaitKind::ReadyNode, Some(_)) => {
+                | (WaitKind::ReadyNode, Some(_))
+                | (WaitKind::Order | WaitKind::SharedBudget, _) => {
                     self.observer.broken.push(format!("waits for ever: {wait}"));
                 }
             }
