@@ -1,9 +1,11 @@
 //! Rollouts by steps and domains, as they are shown.
 
+use std::fs;
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use testkit::pages::pages;
 use testkit::sandbox::{Run, Sandbox};
 
 const KEY: &str = "kube-system/overlay-agent";
@@ -65,5 +67,80 @@ fn the_earliest_end_is_near_the_end_of_a_rehearsal() {
         assert_eq!(run.code, Some(0), "{spec}: {run}");
         let off = (lasted(&run) - forecast).abs();
         assert!(off * 4 <= lasted(&run), "{spec}: {forecast:#}, but it took {:#}", lasted(&run));
+    }
+}
+
+/// The lines of a terminal window.
+const FIRST_SCREEN: usize = 40;
+
+/// The three examples, on the recorded fleet: its pod network is not done, one of its nodes is lost,
+/// and on another one the log agent does not run.
+#[test]
+fn the_examples_of_policies_are_planned_and_rehearsed_to_the_end() {
+    let sandbox = Sandbox::new();
+    let gpu = fs::read_to_string(example("manifests/gpu-device-plugin.yaml")).unwrap();
+    let gpu = gpu.replace("type: OnDelete", "type: RollingUpdate").replace(":0.17.1", ":0.18.0");
+    sandbox.write("gpu.yaml", &gpu);
+    sandbox.write(
+        "faults.yaml",
+        "apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\napprovals: [{step: others, at: 17h}]\n",
+    );
+    let shown = "--rehearse --wait 48h --snapshot examples/fleet/cluster.json -f \
+                 examples/fleet/manifests/fluent-bit.yaml --policy \
+                 examples/policies/log-agent-canary.yaml\n";
+    assert!(pages().iter().any(|(_, page)| page.contains(shown)), "the guide has: {shown}");
+    let (cni, log) =
+        (example("manifests/overlay-agent.yaml"), example("manifests/fluent-bit.yaml"));
+    let soak = |step: &str| format!("step {step} soaks until");
+    for (manifest, policy, waits) in [
+        (
+            &*cni,
+            "cni-by-zone",
+            vec![
+                soak("canary"),
+                soak("rest, eu-central-1c,"),
+                soak("rest, eu-central-1a,"),
+                soak("rest, eu-central-1b,"),
+            ],
+        ),
+        (&log, "log-agent-canary", ["watched", "arm", "half"].map(soak).to_vec()),
+        (
+            "gpu.yaml",
+            "gpu-driver",
+            vec![
+                "step canary waits for a maintenance window".to_owned(),
+                soak("canary"),
+                "step others is not approved".to_owned(),
+            ],
+        ),
+    ] {
+        let policy = example(&format!("../policies/{policy}.yaml"));
+        let flags =
+            format!("--snapshot {} -f {manifest} --policy {policy}", example("cluster.json"));
+        let plan = sandbox.ds_plan(&flags);
+        let screen: Vec<&str> = plan.stdout.lines().take(FIRST_SCREEN).map(str::trim).collect();
+        for words in ["step 1 ", "step 2 ", "Earliest end "] {
+            assert!(screen.iter().any(|line| line.starts_with(words)), "{words}: {plan}");
+        }
+        let run = sandbox
+            .ds_apply(&format!("--rehearse --wait 48h --fault faults.yaml --save a.json {flags}"));
+        assert_eq!(run.code, Some(0), "{run}");
+        let waited = run.stdout.lines().filter(|line| line.contains("  waiting: "));
+        let waited: Vec<&str> = waited.collect();
+        assert_eq!(waited.len(), waits.len(), "{run}");
+        for (line, words) in waited.iter().zip(&waits) {
+            assert!(line.contains(words), "{words}: {line}");
+        }
+        let plan: Value =
+            serde_json::from_str(&sandbox.ds_plan(&format!("{flags} -o json")).stdout).unwrap();
+        let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+        let forecast = time(&plan["forecast"]["earliestEnd"])
+            .duration_since(time(&plan["cluster"]["observedAt"]));
+        let off = (lasted(&run) - forecast).abs();
+        assert!(off * 4 <= lasted(&run), "{policy}: {forecast:#}, but {:#}", lasted(&run));
+        let left = flags.replace(&example("cluster.json"), "a.json");
+        let left = sandbox.ds_plan(&format!("{left} -o json"));
+        let left: Value = serde_json::from_str(&left.stdout).unwrap();
+        assert_eq!(left["totals"]["replace"], 0, "{policy}");
     }
 }

@@ -34,7 +34,7 @@ fn first_deletes(sim: Sim) -> Vec<(String, Cost)> {
 #[test]
 fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
     type Prepare = fn(&mut Sim);
-    let rows: [(&str, Prepare, &[&str], &[&str]); 10] = [
+    let rows: [(&str, Prepare, &[&str], &[&str]); 11] = [
         ("a healthy fleet", |_| {}, &[], &["node-0", "node-1", "node-2"]),
         (
             "not Ready for a minute on a Ready node: deleted first, and counts",
@@ -114,6 +114,18 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
             },
             &[],
             &["node-0", "node-1", "node-2"],
+        ),
+        (
+            "a pod that never ends on a lost node, where none may start, does not count",
+            |sim| {
+                sim.stop = 500;
+                sim.cluster.pods[0].terminating = true;
+                sim.cluster.nodes[0].taints =
+                    [taint("node.kubernetes.io/not-ready:NoSchedule")].into();
+                sim.set_ready(0, false);
+            },
+            &[],
+            &["node-1", "node-2", "node-3"],
         ),
     ];
     for (rule, prepare, free, paid) in rows {
