@@ -170,7 +170,10 @@ mod tests {
             (-24 * 3_600, "24h behind"),
         ] {
             let text = text(off).unwrap();
-            assert!(text.starts_with(&format!("the clock of this machine is {which} that")), "{text}");
+            assert!(
+                text.starts_with(&format!("the clock of this machine is {which} that")),
+                "{text}"
+            );
         }
     }
 

@@ -19,7 +19,8 @@ use cluster::LockWait;
 use daemonset::model::{DaemonSetKey, NodeName};
 use planner::plan::{LockStatus, Reason};
 use planner::rollout::{
-    Arrival, Ending, Interference, Outcome, PauseReason, ReplacedNode, Report, RolledBack, RunEventData,
+    Arrival, Ending, Interference, Outcome, PauseReason, ReplacedNode, Report, RolledBack,
+    RunEventData,
 };
 use planner::words::count;
 use render::neutral;

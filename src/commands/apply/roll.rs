@@ -124,8 +124,7 @@ impl InSequence for One<'_> {
             Asking { args: self.args, approved: &approved, version: None, binding, predecessors };
         let live = find(&snapshot, self.key)?;
         let approvals = self.asks_for_approvals(live)?;
-        let errand =
-            Errand::with(self.key, live.managed_by, Work::Roll).with_approvals(approvals);
+        let errand = Errand::with(self.key, live.managed_by, Work::Roll).with_approvals(approvals);
         // The plan is made as if the strategy were RollingUpdate.
         let mut shown = approved.clone();
         for one in &mut shown.daemon_sets {

@@ -56,14 +56,9 @@ fn steps_and_rolls_adoptions_and_releases() {
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;
     thread::scope(|scope| {
-        for scenario in [
-            step_and_roll,
-            roll_of_a_broken_image,
-            roll_under_a_policy,
-            adopted,
-            released,
-            undone,
-        ] {
+        for scenario in
+            [step_and_roll, roll_of_a_broken_image, roll_under_a_policy, adopted, released, undone]
+        {
             scope.spawn(move || scenario(plane));
         }
     });

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::validate::{dns_label, dns_subdomain, label_key, label_value};
 use daemonset::model::{
-    Calendar, DaemonSetKey, Domains, IntOrPercent, LabelSelector, LabelSelectorRequirement, NodeName,
-    PolicySpec, PolicyStep, StepNodes, StepSelector,
+    Calendar, DaemonSetKey, Domains, IntOrPercent, LabelSelector, LabelSelectorRequirement,
+    NodeName, PolicySpec, PolicyStep, StepNodes, StepSelector,
 };
 
 /// Limit of steps in a policy.

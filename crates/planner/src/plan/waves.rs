@@ -131,10 +131,9 @@ pub(super) fn schedule(
     let Rules { strategy, pace, templates, .. } = *rules;
     let limits = match strategy {
         Strategy::OnDelete => return Schedule::default(),
-        Strategy::RollingUpdate { max_unavailable, max_surge, desired } => Limits {
-            max_unavailable: pace.while_deleting(max_unavailable, desired),
-            max_surge,
-        },
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired } => {
+            Limits { max_unavailable: pace.while_deleting(max_unavailable, desired), max_surge }
+        }
     };
     let stepped = Stepped::of(nodes, budget_views, rules);
     let evaluation = evaluate(&stepped.input(rules));

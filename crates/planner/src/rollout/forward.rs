@@ -81,7 +81,9 @@ impl<'w> Step<'_, 'w> {
             Paced::Stalled(why) => Ok(Halt::End(Outcome::Paused { why })),
             Paced::Held(waits_for) => self.hold(target, live, waits_for),
             Paced::Clean => match replacer {
-                Replacer::Run(_) | Replacer::RunBeforeSurge => Ok(self.restore_strategy(target, &view)),
+                Replacer::Run(_) | Replacer::RunBeforeSurge => {
+                    Ok(self.restore_strategy(target, &view))
+                }
                 Replacer::Controller => {
                     self.forget(target)?;
                     self.note_end(false)?;

@@ -74,8 +74,6 @@ fn in_steps(plane: &ControlPlane) {
     let text = agent.apply_under(policy, &version("v2"), 8);
     assert!(text.contains("waiting: step canary soaks until"), "{text}");
     assert_eq!(agent.pods_of("v2"), 2);
-    let text = agent.apply_under(policy, &version("v2"), 8);
-    assert!(text.contains("waiting: step canary soaks until"), "{text}");
     thread::sleep(Duration::from_secs(4));
     agent.apply_under(policy, &version("v2"), 0);
     let seen = watcher.end();
@@ -89,7 +87,8 @@ fn in_steps(plane: &ControlPlane) {
 
 fn in_steps_before_a_surge(plane: &ControlPlane) {
     let agent = Managed::new(plane, "in-steps-surged");
-    let surge = "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 2}}";
+    let surge =
+        "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 2}}";
     let version = |image: &str| slowly(&manifest("in-steps-surged", image, surge));
     agent.apply(&version("v1"), &[], 0);
     let policy = "steps: [{name: canary, nodes: 1}]";
@@ -97,7 +96,11 @@ fn in_steps_before_a_surge(plane: &ControlPlane) {
     agent.apply_under(policy, &version("v2"), 0);
     let seen = watcher.end();
     let gaps = seen.together.iter().filter(|nodes| !nodes.is_empty());
-    assert_eq!((gaps.count(), seen.most_unavailable), (1, 1), "only the canary has a gap: {seen:?}");
+    assert_eq!(
+        (gaps.count(), seen.most_unavailable),
+        (1, 1),
+        "only the canary has a gap: {seen:?}"
+    );
     agent.is_whole(&version("v2"), NODES);
 }
 

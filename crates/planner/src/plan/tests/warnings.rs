@@ -361,7 +361,7 @@ fn kubelets_whose_clock_is_wrong_are_one_warning() {
         assert_eq!(found.len(), usize::from(want.is_some()), "{ready}: {found:?}");
         if let ([warning], Some(want)) = (&found[..], want) {
             assert!(warning.message.contains(want), "{}", warning.message);
-            assert_eq!(warning.nodes, ["node-0".into()]);
+            assert_eq!(warning.nodes[..], [NodeName::from("node-0")]);
         }
     }
 }

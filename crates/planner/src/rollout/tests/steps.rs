@@ -183,7 +183,7 @@ fn nothing_is_written_before_the_first_step_is_approved() {
     assert_eq!((first.sim.writes.len(), first.sim.note.as_ref()), (0, None));
     let approved = |sim: Sim, image: &str| {
         let run = Run::apply(sim, image);
-        let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+        let Goal::Apply(target) = &run.task.goal else { panic!() };
         Approval {
             uid: run.sim.cluster.daemon_set.uid.clone(),
             template: crate::plan::template_digest(target.template.raw()),
@@ -364,7 +364,7 @@ fn a_run_that_waits_sees_a_late_approval() {
     run.look();
     (0..60).for_each(|_| run.settle());
     assert_eq!((run.ended.as_ref(), run.sim.writes.len()), (None, 0));
-    let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+    let Goal::Apply(target) = &run.task.goal else { panic!() };
     let approval = Approval {
         uid: run.sim.cluster.daemon_set.uid.clone(),
         template: crate::plan::template_digest(target.template.raw()),

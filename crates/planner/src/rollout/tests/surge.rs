@@ -65,11 +65,9 @@ fn the_canary_is_deleted_and_the_rest_surges() {
 
 #[test]
 fn the_policy_says_how_many_nodes_have_a_gap() {
-    for (fields, want) in [
-        (json!({"maxUnavailable": 3}), 3),
-        (json!({"maxUnavailable": "50%"}), 3),
-        (json!({}), 1),
-    ] {
+    for (fields, want) in
+        [(json!({"maxUnavailable": 3}), 3), (json!({"maxUnavailable": "50%"}), 3), (json!({}), 1)]
+    {
         let mut fields = fields;
         fields["steps"] = json!([{"name": "half", "nodes": 3}]);
         assert_eq!(run(sim(6), "v2", &policy(fields.clone())).most_deleted_from, want, "{fields}");
