@@ -210,7 +210,8 @@ mod tests {
         let ended = ended.map(at);
         let note = StepsNote { approvals_void_before: ended, ..StepsNote::default() };
         let (uid, template, note) = (&"u1".into(), "sha256:t1", Some(&note));
-        ApprovalCheck { uid, template, step, note, is_note_lost: false, now: at(NOW) }.status(Some(approval))
+        ApprovalCheck { uid, template, step, note, is_note_lost: false, now: at(NOW) }
+            .status(Some(approval))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Warnings about one DaemonSet: they do not block `ds-apply`, but should be read before it.
 
 pub(super) mod clocks;
-mod host_ports;
+pub(super) mod host_ports;
 mod node_selector;
 pub(super) mod priority_class;
 pub(super) mod requests;

@@ -21,7 +21,8 @@ pub(super) fn is_template_but_for_restart(live: &DaemonSet, template: &Value) ->
 
 /// Whether the live template has another time of restart than this one.
 pub(super) fn is_restarted(live: &DaemonSet, template: &Value) -> bool {
-    let time = |template: &Value| annotations(template).and_then(|it| it.get(RESTARTED_AT)).cloned();
+    let time =
+        |template: &Value| annotations(template).and_then(|it| it.get(RESTARTED_AT)).cloned();
     let live = time(live.spec.template.raw());
     live.is_some() && live != time(template)
 }

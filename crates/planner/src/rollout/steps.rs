@@ -244,10 +244,7 @@ impl<'w> Step<'_, 'w> {
             && waits_for.iter().any(|wait| wait.kind == WaitKind::Approval)
         {
             // From now on, the next approval counts.
-            self.note(StepsNote {
-                approvals_void_before: Some(self.now),
-                ..StepsNote::default()
-            })?;
+            self.note(StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() })?;
         }
         Ok(Some(waits_for))
     }

@@ -74,8 +74,6 @@ fn in_steps(plane: &ControlPlane) {
     let text = agent.apply_under(policy, &version("v2"), 8);
     assert!(text.contains("waiting: step canary soaks until"), "{text}");
     assert_eq!(agent.pods_of("v2"), 2);
-    let text = agent.apply_under(policy, &version("v2"), 8);
-    assert!(text.contains("waiting: step canary soaks until"), "{text}");
     thread::sleep(Duration::from_secs(4));
     agent.apply_under(policy, &version("v2"), 0);
     let seen = watcher.end();

@@ -61,7 +61,7 @@ fn a_canary_before_a_surge(plane: &ControlPlane) {
     let canary = "  steps: [{name: canary, nodes: 1, soak: 3s}]";
     let it = Staged::new(plane, "surged-steps", 6, canary);
     let surging = |image: &str| {
-        slowly(&it.version(image)).replace("maxUnavailable: 3", "maxUnavailable: 0, maxSurge: 2")
+        it.version(image).replace("maxUnavailable: 3", "maxUnavailable: 0, maxSurge: 2")
     };
     ends(&it.fleet.apply(&surging("v1"), &[]), 0, &[]);
     let watcher = it.fleet.watch();

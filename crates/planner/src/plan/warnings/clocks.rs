@@ -23,9 +23,8 @@ pub(in crate::plan) fn warning(
     let mut off: BTreeMap<NodeName, SignedDuration> = BTreeMap::new();
     let live = desired.iter().filter_map(|one| snapshot.daemon_set(&one.key));
     for daemon_set in live {
-        let is_its = |pod: &&Pod| {
-            pod.controller.as_ref().is_some_and(|owner| owner.uid == daemon_set.uid)
-        };
+        let is_its =
+            |pod: &&Pod| pod.controller.as_ref().is_some_and(|owner| owner.uid == daemon_set.uid);
         for pod in snapshot.pods_in(&daemon_set.key.namespace).iter().filter(is_its) {
             let ahead = kubelet_ahead(pod, snapshot.observed_at).unwrap_or_default();
             if let Some(node) = pod.node().filter(|_| ahead.abs() > APART) {

@@ -520,9 +520,8 @@ impl Observer {
         let done = self.progress.steps.iter().take_while(is_over).count();
         let rule = self.rules.steps.get(done)?;
         // The step in progress is the last one if nothing else is outdated.
-        let named = |it: &Here<'_>| {
-            self.rules.steps[..=done].iter().any(|rule| rule.nodes.names(it.node))
-        };
+        let named =
+            |it: &Here<'_>| self.rules.steps[..=done].iter().any(|rule| rule.nodes.names(it.node));
         let all_named = here.iter().filter(|it| it.is_outdated()).all(named);
         // A count takes nodes that are not Ready last, and one without a pod gets the new one anyway.
         let unready = here.iter().any(|it| it.is_outdated() && !it.is_ready);
