@@ -6,6 +6,7 @@
 mod disturbed;
 mod interrupted;
 mod limits;
+mod shared;
 mod soaks;
 
 use std::collections::{BTreeMap, BTreeSet};

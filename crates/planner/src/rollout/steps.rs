@@ -64,6 +64,9 @@ impl<'w> Step<'_, 'w> {
         let given = Some(&self.state.approvals);
         let uid = Some(&live.uid);
         let approved = approved_steps(policy, uid, &template, note, given, self.now);
+        let node_seconds = self.task.node_seconds.unwrap_or(policy.progress_deadline.0);
+        // With a shared budget, a node is finished after all of them.
+        let rollouts = self.observed.siblings.map_or(1, Siblings::rollouts);
         evaluate(&StepsInput {
             nodes,
             policy,
@@ -72,7 +75,7 @@ impl<'w> Step<'_, 'w> {
             note,
             approved: &approved,
             now: self.now,
-            node_seconds: self.task.node_seconds.unwrap_or(policy.progress_deadline.0),
+            node_seconds: node_seconds.saturating_mul(rollouts),
         })
     }
 

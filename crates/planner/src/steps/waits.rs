@@ -122,7 +122,7 @@ impl fmt::Display for WaitsFor {
         let Self { kind, daemon_set, step, domain, until } = self;
         match (kind, daemon_set) {
             (WaitKind::SharedBudget, Some(sibling)) => {
-                return write!(f, "step {step} waits for {sibling}, which has stopped");
+                return write!(f, "step {step} waits for {sibling}, which does not continue");
             }
             (_, Some(sibling)) => write!(f, "{sibling}: ")?,
             (_, None) => {}
