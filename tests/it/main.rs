@@ -40,6 +40,7 @@ mod streams;
 mod tried;
 mod usage;
 mod version;
+mod waiting;
 #[cfg(feature = "web")]
 mod web;
 mod words;

@@ -7,8 +7,8 @@ use daemonset::controller::hash::hash;
 use daemonset::controller::placement::judge;
 use daemonset::controller::revision_data::data_for;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Pod, PodReadiness, Revision, Uid, UpdateStrategy,
-    record_name,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Pod, PodReadiness, Revision, Uid,
+    UpdateStrategy, record_name,
 };
 use embedded::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;

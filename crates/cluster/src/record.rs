@@ -24,7 +24,7 @@ use super::list::{List, Sink};
 use super::live::{LiveCluster, Records, Scope};
 use super::{Error, Kind, ObjectError};
 use daemonset::model::mask::Salt;
-use daemonset::model::{FAILED_TEMPLATES_ANNOTATION, Uid};
+use daemonset::model::{FAILED_TEMPLATES_ANNOTATION, STEPS_ANNOTATION, Uid};
 use host::special_file;
 
 /// The bytes of one list that are kept in memory.
@@ -185,9 +185,7 @@ impl Sink for Spool {
         if kind == Kind::Namespace && metadata["name"] == KUBE_SYSTEM {
             self.kube_system = metadata["uid"].as_str().map(Uid::from);
         }
-        if kind == Kind::Lease
-            && whole["metadata"]["annotations"][FAILED_TEMPLATES_ANNOTATION].is_null()
-        {
+        if kind == Kind::Lease && !has_notes(&metadata["annotations"]) {
             return Ok(());
         }
         if kind == Kind::Event && !is_pod_warning(&whole) {
@@ -203,6 +201,12 @@ impl Sink for Spool {
     fn has_seen_record(&self) -> bool {
         self.record
     }
+}
+
+/// Whether a lease with these annotations is the lock of a DaemonSet with something noted on it.
+fn has_notes(annotations: &Value) -> bool {
+    let notes = [FAILED_TEMPLATES_ANNOTATION, STEPS_ANNOTATION];
+    notes.iter().any(|note| !annotations[note].is_null())
 }
 
 /// Whether an event matches the field selector, which not every server evaluates.

@@ -164,6 +164,14 @@ impl Evaluation<'_> {
     }
 }
 
+impl Evaluation<'_> {
+    /// Whether all nodes that are still outdated belong to the step in progress: it is the last one.
+    pub(crate) fn is_last(&self) -> bool {
+        let mut outdated = self.waves.iter().flatten();
+        outdated.all(|wave| self.current.is_none_or(|current| wave.step == current))
+    }
+}
+
 impl StepProgress<'_> {
     /// Its name.
     pub(crate) fn name(&self) -> &str {

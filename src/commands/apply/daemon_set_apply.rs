@@ -1,6 +1,7 @@
 //! The apply of one DaemonSet: lock, plan again on the live object, compare with the approved plan,
 //! dry run, force conflicts, roll out, check that a new plan is empty.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,10 +10,12 @@ use super::flags::CommonFlags;
 use super::in_sequence::InSequence;
 use super::planning::{ApprovalRequest, check_not_stale, planned, resumed};
 use super::predecessors::{Held, Predecessors};
+use super::progress::ProgressReporter;
 use super::session::{Session, unlock};
 use super::{identity, progress};
 use crate::error::{ApprovalError, Error};
 use crate::exit::Exit;
+use crate::output::Format;
 use cluster::{Lock, LockError, WritableCluster, WriteError};
 use daemonset::controller::Owner;
 use daemonset::model::{
@@ -64,6 +67,7 @@ impl InSequence for DaemonSetApply<'_> {
     /// Applies the DaemonSet under its lock, if those that come before it are done.
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         if let Some(held) = self.held(session).await? {
+            self.note_wait(session).await?;
             self.does_not_begin(&held, session);
             return Ok(Exit::Waiting);
         }
@@ -106,8 +110,43 @@ impl DaemonSetApply<'_> {
         Ok((!goes_back).then_some(held))
     }
 
+    /// Notes on the lock that the rollout waits, for runs with `--resume`. While another run has the
+    /// lock, that one knows better.
+    async fn note_wait(&self, session: &mut Session) -> Result<(), Error> {
+        let lock = match session.lock(&self.desired.key, &self.args.pace, self.args.output).await {
+            Ok(lock) => lock,
+            Err(error) if error.exit() == Exit::Locked => return Ok(()),
+            Err(error) => return Err(self.without_namespace(error)),
+        };
+        let snapshot = self.snapshot(session).await?;
+        let plan = self.planned(&snapshot);
+        let before = lock.note(STEPS_ANNOTATION).await.as_deref().and_then(StepsNote::read);
+        let none = BTreeMap::new();
+        let approvals = snapshot.approvals.get(&self.desired.key).unwrap_or(&none);
+        let now = snapshot.observed_at;
+        if let Some(one) = plan.daemon_sets.first() {
+            let template = &one.target_template;
+            let note = StepsNote::waiting(before.as_ref(), template, approvals, now);
+            if before.as_ref() != Some(&note) {
+                let written = lock.set_note(STEPS_ANNOTATION, Some(&note.text())).await;
+                written.map_err(|source| LockError::Write {
+                    daemon_set: self.desired.key.clone(),
+                    source: Box::new(source),
+                })?;
+            }
+        }
+        unlock(lock).await;
+        Ok(())
+    }
+
+    /// Reports that it does not begin, as the end of its part of the run.
     pub(super) fn does_not_begin(&self, held: &Held, session: &Session) {
-        session.shell.printer.err(format!("{} does not begin: {held}\n", self.desired.key));
+        let (key, shell) = (&self.desired.key, &session.shell);
+        match self.args.output {
+            Format::Json => ProgressReporter::plain(key, self.args.output, shell)
+                .does_not_begin(held, session.server_time()),
+            _text => shell.printer.err(format!("{key} does not begin: {held}\n")),
+        }
     }
 
     /// Replaces the error of the lock if the namespace does not exist, as the plan has warned.

@@ -1,6 +1,7 @@
 //! The session of a run: its cluster, its locks, and interrupts.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use super::identity;
 use super::predecessors::NotDone;
 use super::progress::{ProgressReporter, SuggestedUndo};
 use super::sharing::Sharing;
+use crate::atomic_write;
 use crate::connection::{self, Connection};
 use crate::error::{Error, Place, RehearsalError};
 use crate::exit::Exit;
@@ -50,6 +52,8 @@ pub(super) struct Session {
     clock: Clock,
     /// The format of the output.
     output: Format,
+    /// The file for the page (`--report`).
+    report: Option<PathBuf>,
     /// The events of the run, for `-o html` and the charts of a rehearsal.
     recording: Option<Recording>,
     /// The value of the clock at the start of the run.
@@ -116,6 +120,7 @@ impl Session {
             rehearsed_approvals: Vec::new(),
             clock,
             output: Format::Text,
+            report: None,
             recording: shell.rehearsal.then(Recording::default),
             shell,
             begun,
@@ -127,17 +132,22 @@ impl Session {
         }
     }
 
-    /// Sets the output format. For `-o html`, standard output is reserved for the page.
-    pub(super) fn with_output(mut self, output: Format) -> Self {
+    /// Sets the output format, and the file for the page. For `-o html`, standard output is reserved
+    /// for the page.
+    pub(super) fn with_output(mut self, output: Format, report: Option<PathBuf>) -> Self {
         self.output = output;
+        if report.is_some() {
+            self.recording.get_or_insert_default();
+        }
+        self.report = report;
         if output == Format::Html {
             self.shell.printer = self.shell.printer.on_stderr();
-            self.recording = Some(Recording::default());
+            self.recording.get_or_insert_default();
         }
         self
     }
 
-    /// Prints the page of `-o html`, and returns the outcome of the run.
+    /// Prints the page of `-o html`, writes that of `--report`, and returns the outcome of the run.
     ///
     /// # Errors
     /// The error of the run, even if the page fails too; or the error of writing the page.
@@ -147,15 +157,26 @@ impl Session {
         printer: Printer,
     ) -> Result<Exit, Error> {
         let Some(Recording { nodes, records }) = &self.recording else { return done };
-        if self.output != Format::Html {
+        if self.output != Format::Html && self.report.is_none() {
             return done;
         }
         let rehearsed = self.shell.rehearsal;
         let report = RolloutReport { rehearsed, records, tool_version: env!("CARGO_PKG_VERSION") };
         let options = HtmlOptions { nodes, verbose: false };
         let page = render::rollout_html(&report, &options).map_err(Error::from);
-        let shown = page.and_then(|page| printer.out(page).map_err(Error::Output));
+        let shown = page.and_then(|page| self.show_page(&page, printer));
         done.and_then(|exit| shown.map(|()| exit))
+    }
+
+    fn show_page(&self, page: &str, printer: Printer) -> Result<(), Error> {
+        if let Some(file) = &self.report {
+            let written = atomic_write::write(file, page);
+            written.map_err(|source| Error::Save { file: file.clone(), source })?;
+        }
+        match self.output {
+            Format::Html => printer.out(page).map_err(Error::Output),
+            _text => Ok(()),
+        }
     }
 
     /// The rollouts of the run, in order, if they are recorded.
@@ -192,6 +213,11 @@ impl Session {
     /// Whether the run was interrupted, so that no further DaemonSet is applied.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupted
+    }
+
+    /// The time by the server's clock, or that of the start before its first answer.
+    pub(super) fn server_time(&self) -> Timestamp {
+        self.cluster.live().server_time().unwrap_or(self.shell.now)
     }
 
     /// The time at which the whole run stops, if the clock of the server is at `now`.

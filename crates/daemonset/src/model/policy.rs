@@ -222,11 +222,21 @@ impl SkipUnreadyNodes {
 }
 
 impl PolicySpec {
-    /// The stricter of the DaemonSet's own limit and the policy's, for `desired` nodes; at least
-    /// one node.
+    /// The stricter of the DaemonSet's own limit and the policy's, for `desired` nodes.
     pub fn stricter(&self, max_unavailable: u32, desired: u32) -> u32 {
         let own = self.max_unavailable.map(|limit| limit.scaled(desired).max(1));
         own.map_or(max_unavailable, |limit| limit.min(max_unavailable))
+    }
+
+    /// Number of desired nodes that may be without an available pod while a run deletes pods; at
+    /// least one node. A DaemonSet with `maxSurge` declares none (Kubernetes requires
+    /// `maxUnavailable: 0` there), so the policy's limit applies, else one node.
+    pub fn while_deleting(&self, max_unavailable: u32, desired: u32) -> u32 {
+        let own = self.max_unavailable.map(|limit| limit.scaled(desired).max(1));
+        match max_unavailable {
+            0 => own.unwrap_or(1),
+            declared => own.map_or(declared, |limit| limit.min(declared)),
+        }
     }
 
     /// Only what limits how many nodes are disturbed at once: the way back waits for no steps, soaks,

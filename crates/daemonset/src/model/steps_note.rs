@@ -28,6 +28,9 @@ pub struct StepsNote {
     /// Approvals from before this time are void: a rollout has ended since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals_void_before: Option<Timestamp>,
+    /// Time since which a run that was to begin has waited before the first node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Timestamp>,
 }
 
 /// The progress of one step, or of one domain in a step.
@@ -48,6 +51,50 @@ impl StepsNote {
     /// Reads the annotation. One that cannot be read is as good as none.
     pub fn read(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
+    }
+
+    /// The note of a run that has to wait before the first node; `before` is the note so far. So a
+    /// later run knows that this template was to be rolled out.
+    #[must_use]
+    pub fn waiting(
+        before: Option<&Self>,
+        template: &str,
+        approvals: &BTreeMap<String, Approval>,
+        now: Timestamp,
+    ) -> Self {
+        match before {
+            Some(noted) if noted.template == template => Self {
+                waits_since: noted.waits_since.or(noted.started_at.is_none().then_some(now)),
+                ..noted.clone()
+            },
+            other => Self {
+                template: template.to_owned(),
+                waits_since: Some(now),
+                approvals_void_before: Self::void_before(other, template, approvals),
+                ..Self::default()
+            },
+        }
+    }
+
+    /// Time before which approvals are void when a rollout of this template begins: those of an
+    /// interrupted rollout of another one are not used by a later one.
+    #[must_use]
+    pub fn void_before(
+        before: Option<&Self>,
+        template: &str,
+        approvals: &BTreeMap<String, Approval>,
+    ) -> Option<Timestamp> {
+        let noted = before?;
+        if noted.template == template {
+            return noted.approvals_void_before;
+        }
+        let others = approvals.values().filter(|it| it.template != template);
+        noted.approvals_void_before.max(others.map(|approval| approval.at).max())
+    }
+
+    /// Whether a rollout of this template has begun, or waits before its first node.
+    pub fn is_under_way(&self, template: &str) -> bool {
+        self.template == template && (self.started_at.is_some() || self.waits_since.is_some())
     }
 
     /// The value of the annotation.
@@ -99,6 +146,7 @@ mod tests {
             started_at: Some(at),
             steps: [("canary".to_owned(), step)].into(),
             approvals_void_before: None,
+            waits_since: Some(at),
         };
         assert_eq!(StepsNote::read(&note.text()), Some(note));
         for text in ["", "{", "[]", r#"{"steps": 3}"#, r#"{"startedAt": "soon"}"#] {

@@ -136,6 +136,7 @@ pub(super) fn plan<'a>(
         daemon_set_view: &daemon_set_view,
         holders: &holders,
         empty_steps: &empty_steps,
+        node_seconds: measured,
         failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
         force_conflicts,
         snapshot,
@@ -177,6 +178,7 @@ fn about(
     warnings.extend(of_manifest);
     warnings.extend(warnings::creates_at_once(plan));
     warnings.extend(warnings::unused_budget(plan, pace));
+    warnings.extend(warnings::gaps_before_surge(plan));
     warnings.extend(warnings::services::warnings(plan, daemon_set_view, live, snapshot));
     let target = &daemon_set_view.owner.spec.template;
     warnings.extend(warnings::priority_class::warning(plan, target, snapshot));

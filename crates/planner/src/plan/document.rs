@@ -206,9 +206,13 @@ impl DaemonSetPlan {
         DaemonSetKey::new(self.namespace.clone(), self.name.clone())
     }
 
-    /// Whether a paused or aborted rollout by `ds-apply` already has the target template live.
+    /// Whether a rollout of the target template by `ds-apply` is paused, aborted, or waits. While it
+    /// waits, the last good template may be live.
     pub fn is_under_way(&self) -> bool {
-        self.pause.is_some() && self.live_template.as_ref() == Some(&self.target_template)
+        let target = Some(&self.target_template);
+        self.pause.as_ref().is_some_and(|pause| {
+            self.live_template.as_ref() == target || pause.target.as_ref() == target
+        })
     }
 
     /// Whether all that is left of a paused rollout is to restore its update strategy.

@@ -42,6 +42,10 @@ pub struct PausedRollout {
     /// Digest of the template that failed; only for an aborted rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// Digest of the template that is rolled out; only for a waiting rollout, whose live template may
+    /// be the last good one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// What the rollout waits for; only for a waiting one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<WaitsFor>,
@@ -175,6 +179,7 @@ impl fmt::Display for PausedRollout {
             commit,
             by,
             failed: _,
+            target: _,
             waits_for,
         } = self;
         write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
@@ -233,6 +238,7 @@ mod tests {
             commit: Some("4f2c9e1".into()),
             by: None,
             failed: None,
+            target: None,
             waits_for: Vec::new(),
         }
     }

@@ -35,7 +35,8 @@ use super::task::Extent;
 use super::view::{NodeView, PodState, RolloutView, count};
 use crate::classification::{NodeBudget, has_failed_permanently};
 use crate::shared::{Slots, Turn};
-use crate::steps::{DomainProgress, Evaluation, WaitsFor};
+use crate::steps::{DomainProgress, Evaluation, WaitKind, WaitsFor};
+use daemonset::controller::limits::allows_surge;
 use daemonset::model::{NodeName, Pod, PodReadiness};
 
 /// Maximum number of pending deletes: that many may still be executed after the lock is lost.
@@ -51,6 +52,8 @@ const LONG_NOT_READY: SignedDuration = SignedDuration::from_secs(60);
 pub(super) enum Replacer<'t> {
     /// This run, up to the extent.
     Run(&'t Extent),
+    /// This run, but not in the last step: there the DaemonSet controller surges.
+    RunBeforeSurge,
     /// The DaemonSet controller, by the live strategy.
     Controller,
 }
@@ -92,7 +95,10 @@ pub(super) fn next(
 ) -> Next {
     match replacer {
         Replacer::Run(extent) => Wave::of(view, state, extent, steps, shared).next(),
-        Replacer::Controller => watch(view, state),
+        Replacer::RunBeforeSurge => {
+            Wave::of(view, state, &Extent::All, steps, shared).next_before_surge()
+        }
+        Replacer::Controller => watch(view, state, steps),
     }
 }
 
@@ -108,16 +114,33 @@ pub(super) fn current(view: &RolloutView<'_>, state: &State) -> Option<u32> {
     ready.filter_map(|node_view| node_view.wave).chain(recovering).min()
 }
 
-/// The next action while the controller replaces pods.
-fn watch(view: &RolloutView<'_>, state: &State) -> Next {
+/// The next action while the controller replaces pods. In a surge under a policy, it must not begin
+/// more nodes when a window closes or an approval is missing; and the last step may soak.
+fn watch(view: &RolloutView<'_>, state: &State, steps: &Evaluation<'_>) -> Next {
     let outdated = view.outdated();
-    if !state.pods.waiting.is_empty() {
+    let waits = |kinds: &[WaitKind]| {
+        let surges = allows_surge(&view.live.spec.update_strategy);
+        let waits = steps.waits_for.iter().filter(|wait| surges && kinds.contains(&wait.kind));
+        waits.cloned().collect::<Vec<_>>()
+    };
+    let (begins, ends) = (waits(&[WaitKind::Window, WaitKind::Approval]), waits(&[WaitKind::Soak]));
+    if outdated > 0 && !begins.is_empty() {
+        Next::Held(begins)
+    } else if !state.pods.waiting.is_empty() {
         Next::Wait { until: None }
     } else if outdated > 0 {
         Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }))
+    } else if !ends.is_empty() && has_begun(state, steps) {
+        Next::Held(ends)
     } else {
         Next::NothingLeft
     }
+}
+
+/// Whether a rollout of this template was noted: the creation of a DaemonSet has no steps.
+fn has_begun(state: &State, steps: &Evaluation<'_>) -> bool {
+    let note = state.note.as_ref().filter(|note| note.template == steps.note.template);
+    note.is_some_and(|note| note.started_at.is_some())
 }
 
 /// A node with an outdated pod.
@@ -196,6 +219,26 @@ impl<'s, 'a> Wave<'s, 'a> {
             return Next::Stalled(Stall::Budget { unavailable, outdated });
         }
         Next::NothingLeft
+    }
+
+    /// The next action in a rollout whose last step is a surge of the controller. What has begun ends
+    /// before that.
+    fn next_before_surge(&self) -> Next {
+        if !self.steps.is_last() {
+            return self.next();
+        }
+        let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
+        let retries: Vec<Delete> = self.retries().take(room).collect();
+        if !retries.is_empty() {
+            return Next::Delete(retries);
+        }
+        if !self.state.pods.waiting.is_empty() || self.state.deletes_out() > 0 {
+            return Next::Wait { until: None };
+        }
+        match self.steps.waits_for.as_slice() {
+            [] => Next::NothingLeft,
+            waits_for => Next::Held(waits_for.to_vec()),
+        }
     }
 
     /// Nodes whose outdated pod this run replaces, now or later.

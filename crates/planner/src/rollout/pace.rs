@@ -46,9 +46,9 @@ impl Step<'_, '_> {
             return Paced::Failed(failed);
         }
         let policy = self.policy();
-        let nodes = self.step_nodes(view);
+        let nodes = self.step_nodes(view, view.live);
         let evaluation = self.evaluated(&nodes, &policy, view.live);
-        if let Replacer::Run(_) = replacer
+        if self.is_to_note(view, replacer)
             && let Err(halt) = self.note_steps(&evaluation, &policy, view.live)
         {
             return match halt {
@@ -99,6 +99,20 @@ impl Step<'_, '_> {
                     self.delete(delete);
                 }
                 Paced::Wait
+            }
+        }
+    }
+
+    /// Whether the progress of the steps is noted: while this run replaces pods, or the controller
+    /// does by a surge. Pods that are only created make no rollout.
+    fn is_to_note(&self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> bool {
+        match replacer {
+            Replacer::Run(_) | Replacer::RunBeforeSurge => true,
+            Replacer::Controller => {
+                let template = view.live.spec.template.raw();
+                allows_surge(&view.live.spec.update_strategy)
+                    && (view.outdated() > 0
+                        || steps::started_at(self.state.note.as_ref(), template).is_some())
             }
         }
     }
@@ -251,7 +265,7 @@ impl Step<'_, '_> {
     /// Reports once that many pods became NotReady together, until they recover.
     fn report_lost_ready(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) {
         let lost = match replacer {
-            Replacer::Run(_) => next_deletes::lost_ready(view),
+            Replacer::Run(_) | Replacer::RunBeforeSurge => next_deletes::lost_ready(view),
             Replacer::Controller => None,
         };
         let reported = std::mem::replace(&mut self.state.shown.lost_ready, lost.is_some());

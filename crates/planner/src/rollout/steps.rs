@@ -28,9 +28,9 @@ use crate::steps::{
     Evaluation, NodeUpdate, StepNode, StepsInput, WaitsFor, approved_steps, evaluate, needs_note,
 };
 use daemonset::controller::history::hash_of;
+use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
-    Approval, Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
-    WhileWaiting,
+    Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy, WhileWaiting,
 };
 
 impl<'w> Step<'_, 'w> {
@@ -40,9 +40,14 @@ impl<'w> Step<'_, 'w> {
         Cow::Owned(if self.is_forward() { pace.clone() } else { pace.budgets() })
     }
 
-    /// The nodes of this view as the steps see them.
-    pub(super) fn step_nodes<'v>(&self, view: &'v RolloutView<'w>) -> Vec<StepNode<'v>> {
-        let last_good = self.last_good(view.live);
+    /// The nodes of this view as the steps see them. `live` is the live object, also if the view is
+    /// of another template.
+    pub(super) fn step_nodes<'v>(
+        &self,
+        view: &'v RolloutView<'_>,
+        live: &'w DaemonSet,
+    ) -> Vec<StepNode<'v>> {
+        let last_good = self.last_good(live);
         let siblings = self.observed.siblings;
         view.node_views.iter().map(|it| step_node(it, last_good.as_ref(), siblings)).collect()
     }
@@ -99,14 +104,8 @@ impl<'w> Step<'_, 'w> {
         }
         let mut wanted = evaluation.note.clone();
         wanted.started_at.get_or_insert(self.now);
-        if let Some(before) = &self.state.note
-            && before.template != wanted.template
-        {
-            // Approvals of an interrupted rollout are not used by a later one.
-            let others = self.state.approvals.values().filter(|it| it.template != wanted.template);
-            let latest = others.map(|approval: &Approval| approval.at).max();
-            wanted.approvals_void_before = wanted.approvals_void_before.max(latest);
-        }
+        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
+        wanted.approvals_void_before = StepsNote::void_before(before, &wanted.template, approvals);
         self.note(wanted)
     }
 
@@ -126,9 +125,8 @@ impl<'w> Step<'_, 'w> {
     /// Without steps, only ends what is noted about another template: if that one comes back, its
     /// steps begin anew.
     fn note_other_template(&mut self, live: &DaemonSet) -> Flow<()> {
-        let Some(note) = self.state.note.as_ref().filter(|note| !note.steps.is_empty()) else {
-            return Ok(());
-        };
+        let has_content = |note: &&StepsNote| !note.steps.is_empty() || note.waits_since.is_some();
+        let Some(note) = self.state.note.as_ref().filter(has_content) else { return Ok(()) };
         if note.template == template_digest(live.spec.template.raw()) {
             return Ok(());
         }
@@ -139,7 +137,7 @@ impl<'w> Step<'_, 'w> {
     /// steps that are done stay so, unless it has failed.
     pub(super) fn note_end(&mut self, has_failed: bool) -> Flow<()> {
         let Some(note) = &self.state.note else { return Ok(()) };
-        if note.started_at.is_none() {
+        if note.started_at.is_none() && note.waits_since.is_none() {
             return Ok(());
         }
         let ended = StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() };
@@ -179,8 +177,7 @@ impl<'w> Step<'_, 'w> {
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, pause.as_ref());
         }
-        let mut after = live.clone();
-        after.spec.template = target.template.clone();
+        let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         // A new pod that is not available may have failed: that is judged first.
         let max_restarts = self.task.pace.max_restarts;
@@ -200,10 +197,7 @@ impl<'w> Step<'_, 'w> {
         if self.is_overdue(&policy, &after) {
             return Ok(None);
         }
-        let last_good = self.last_good(live);
-        let siblings = self.observed.siblings;
-        let nodes: Vec<_> =
-            view.node_views.iter().map(|it| step_node(it, last_good.as_ref(), siblings)).collect();
+        let nodes = self.step_nodes(&view, live);
         let evaluation = self.evaluated(&nodes, &policy, &after);
         let waits_for = evaluation.waits_for.clone();
         if waits_for.is_empty() {
@@ -215,11 +209,26 @@ impl<'w> Step<'_, 'w> {
         // A soak that begins only now, because the note was lost or the step before has just ended,
         // would begin again in each run. Of a rollout that has not begun, nothing is noted.
         let noted = self.state.note.as_ref();
-        let has_begun = noted.is_some_and(|noted| noted.template == evaluation.note.template);
+        let has_begun = noted.is_some_and(|noted| {
+            noted.template == evaluation.note.template && noted.waits_since.is_none()
+        });
         if has_begun || !evaluation.note.steps.is_empty() {
             self.note_steps(&evaluation, &policy, &after)?;
         }
         Ok(Some(waits_for))
+    }
+
+    /// Whether the declared strategy has a surge, but the step in progress is not the last one: then
+    /// this run replaces its pods by deletes, under a pause. The controller would surge on any nodes.
+    pub(super) fn deletes_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
+        let policy = self.policy();
+        if policy.steps.is_empty() || !allows_surge(target.declared.strategy()) {
+            return false;
+        }
+        let after = with_template(live, target);
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        let nodes = self.step_nodes(&view, live);
+        !self.evaluated(&nodes, &policy, &after).is_last()
     }
 
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
@@ -238,8 +247,18 @@ impl<'w> Step<'_, 'w> {
                 self.state.course = Course::Waiting(waits_for.clone());
                 self.put_back(target, Some(live), waits_for)
             }
-            Some(PauseState::Aborted) | None => Ok(Halt::End(Outcome::Waiting { waits_for })),
+            Some(PauseState::Aborted) | None => {
+                self.note_waiting(target)?;
+                Ok(Halt::End(Outcome::Waiting { waits_for }))
+            }
         }
+    }
+
+    /// Notes that the rollout waits before its first node.
+    fn note_waiting(&mut self, target: &Target) -> Flow<()> {
+        let template = template_digest(target.template.raw());
+        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
+        self.note(StepsNote::waiting(before, &template, approvals, self.now))
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
@@ -250,7 +269,13 @@ impl<'w> Step<'_, 'w> {
         waits_for: Vec<WaitsFor>,
     ) -> Flow<Halt> {
         if self.waits_itself(&waits_for) {
-            return Ok(Halt::Wait);
+            if live.spec.update_strategy == UpdateStrategy::OnDelete {
+                return Ok(Halt::Wait);
+            }
+            // The controller would continue its surge meanwhile.
+            let pause = Some(self.pause(target, PauseState::Paused, self.state.from.clone()));
+            let provenance = Some(self.task.provenance.clone());
+            return Ok(self.write(Purpose::Pause, target, Some(live), None, pause, provenance));
         }
         self.state.course = Course::Waiting(waits_for.clone());
         self.put_back(target, Some(live), waits_for)
@@ -325,7 +350,8 @@ impl<'w> Step<'_, 'w> {
         }
         let from = self.state.from.clone();
         let pause = self.pause(target, PauseState::Waiting, from);
-        let pause = PausedRollout { waits_for, ..pause };
+        let digest = template_digest(target.template.raw());
+        let pause = PausedRollout { waits_for, target: Some(digest), ..pause };
         let (template, provenance) = match &good {
             Some(good) => {
                 (Some(Arc::clone(&good.template)), Provenance::of(&good.revision.annotations))
@@ -338,12 +364,21 @@ impl<'w> Step<'_, 'w> {
     }
 }
 
+/// The live object with the template of the target.
+fn with_template(live: &DaemonSet, target: &Target) -> DaemonSet {
+    let mut after = live.clone();
+    after.spec.template = target.template.clone();
+    after
+}
+
 fn step_node<'v>(
     node_view: &NodeView<'v>,
     last_good: Option<&RevisionHash>,
     siblings: Option<&Siblings>,
 ) -> StepNode<'v> {
-    let (update, pod) = match (node_view.outdated_pod(), node_view.pod_state) {
+    // A surge of the controller has begun there.
+    let outdated = node_view.outdated_pod().filter(|_| !node_view.is_surging());
+    let (update, pod) = match (outdated, node_view.pod_state) {
         (Some(pod), _) => {
             let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
             (NodeUpdate::Outdated { is_intermediate }, Some(pod))

@@ -130,6 +130,7 @@ pub(crate) fn pause(state: PauseState) -> PausedRollout {
         commit: Some("4f2c9e1".into()),
         by: Some("ci@runner-7".into()),
         failed: None,
+        target: None,
         waits_for: match state {
             PauseState::Paused | PauseState::Aborted => vec![],
             PauseState::Waiting => vec![soak()],

@@ -165,12 +165,20 @@ fn a_run_waits_itself_if_it_may() {
 }
 
 #[test]
-fn nothing_is_written_before_the_first_step_is_approved() {
+fn only_the_wait_is_noted_before_the_first_step_is_approved() {
     let steps = json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]});
     let policy = policy(steps);
     let first = run(Sim::of(3, &json!(1)), "v2", &policy);
     assert_eq!(waits(&first), [WaitKind::Approval]);
-    assert_eq!((first.sim.writes.len(), first.sim.note.as_ref()), (0, None));
+    let noted = first.sim.note.clone().unwrap();
+    assert_eq!((first.sim.writes.len(), noted.started_at, noted.steps.len()), (0, None, 0));
+    assert!(noted.waits_since.is_some_and(|since| since <= first.sim.now()));
+    let later = run(first.sim, "v2", &policy);
+    assert_eq!((waits(&later), later.sim.note.as_ref()), (vec![WaitKind::Approval], Some(&noted)));
+    // What another commit would have to wait for is another wait.
+    let other = run(later.sim, "v3", &policy);
+    assert_ne!(other.sim.note.as_ref().map(|note| &note.template), Some(&noted.template));
+    let first = run(other.sim, "v2", &policy);
     let approved = |sim: Sim, image: &str| {
         let run = Run::apply(sim, image);
         let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
@@ -195,6 +203,7 @@ fn nothing_is_written_before_the_first_step_is_approved() {
     };
     let done = with(Sim::of(3, &json!(1)), "v2", &approval);
     assert_eq!(*done.outcome(), Outcome::Done);
+    assert_eq!(done.sim.note.as_ref().unwrap().waits_since, None);
     // It is used up: the same template again needs another one.
     let back = run(done.sim, "v1", &PolicySpec { steps: Vec::new(), ..policy.clone() });
     assert_eq!(*back.outcome(), Outcome::Done);
