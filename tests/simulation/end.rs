@@ -24,8 +24,6 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
         Exit::Done | Exit::Paused | Exit::Stale | Exit::Refused | Exit::Locked => None,
         Exit::Failed if scenario.is_cut_off() || !scenario.external_actors.is_empty() => None,
         Exit::Interrupted if is_interrupted && user == FIRST => None,
-        // The nodes of the budget may be disturbed for long, or the other DaemonSet has stopped.
-        Exit::Waiting if scenario.shared_budget().is_some() => None,
         Exit::Changes
         | Exit::Drift
         | Exit::Waiting

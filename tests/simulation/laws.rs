@@ -7,8 +7,8 @@ use daemonset::controller::hash::hash;
 use daemonset::controller::placement::judge;
 use daemonset::controller::revision_data::data_for;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Pod, PodReadiness, Revision, Uid,
-    UpdateStrategy, record_name,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Revision, Uid, UpdateStrategy,
+    record_name,
 };
 use embedded::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
@@ -306,34 +306,7 @@ impl LawChecker {
                     format_args!("{key}: {count} nodes unavailable, {allowed} allowed: {down:?}"),
                 );
             }
-            if let Some(law) = self.shared_budget(&all, (live, node), store, now) {
-                self.breaks(now, format_args!("{name} was deleted: {law}"));
-            }
         }
-    }
-
-    /// The broken law if a pod is deleted on a node that was not disturbed, beyond the budget that
-    /// all DaemonSets share.
-    fn shared_budget(
-        &self,
-        all: &[DaemonSet],
-        (live, node): (&DaemonSet, &NodeName),
-        store: &Store,
-        now: Timestamp,
-    ) -> Option<String> {
-        let allowed = self.policy["sharedBudget"].as_u64()?;
-        let mut disturbed = BTreeSet::new();
-        for one in all {
-            let declared = self.declared.get(&one.key)?;
-            let (down, _) = self.nodes.budget(one, (declared, &self.policy), store, now);
-            if one.key != live.key && down.contains(node) {
-                return None;
-            }
-            disturbed.extend(down);
-        }
-        let count = disturbed.len() as u64;
-        (count > allowed)
-            .then(|| format!("{count} nodes disturbed, {allowed} shared: {disturbed:?}"))
     }
 
     /// Why a pod may not be deleted, apart from the budget.

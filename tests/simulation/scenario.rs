@@ -180,22 +180,7 @@ impl Scenario {
             scenario.clocks = clocks(&mut dice);
         }
         scenario.careful(&mut dice);
-        scenario.shared(&mut dice);
         scenario
-    }
-
-    /// Lets two DaemonSets share a budget. A guard blocks surges under one.
-    fn shared(&mut self, dice: &mut Dice) {
-        let surges = |agent: &AgentSpec| !agent.strategy["rollingUpdate"]["maxSurge"].is_null();
-        if self.agents.len() > 1 && !self.agents.iter().any(surges) && !dice.one_in(3) {
-            let policy = self.policy.get_or_insert_with(|| json!({}));
-            policy["sharedBudget"] = dice.pick(&[1, 2]).into();
-        }
-    }
-
-    /// The number of nodes that all DaemonSets together may disturb.
-    pub(crate) fn shared_budget(&self) -> Option<u64> {
-        self.policy.as_ref().and_then(|policy| policy["sharedBudget"].as_u64())
     }
 
     /// Adds probes, `minReadySeconds` and crashing pods.

@@ -126,7 +126,12 @@ impl Seat {
             position: self.position,
             others: others.map(|(_, seat)| seat.share.clone()).collect(),
         };
-        let (done, share) = step(&siblings, is_current);
+        let (done, mut share) = step(&siblings, is_current);
+        if let Some(share) = &mut share
+            && share.course == ShareCourse::Stopped
+        {
+            share.course = shared.after_failure();
+        }
         if let Some(share) = share
             && seats[self.position].share != share
         {
