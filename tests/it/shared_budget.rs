@@ -194,10 +194,12 @@ fn one_that_fails_stops_the_others() {
     let sandbox = self::sandbox("  sharedBudget: 2");
     let run = apply(&sandbox, "--fault faults.yaml --keep-going");
     assert_eq!(run.code, Some(4), "{run}");
-    let done = Seen::of(&run, 2).done;
-    let of_others =
-        |order: &&Vec<String>| ["c", "b"].iter().all(|it| order.iter().any(|is| is == it));
-    assert_eq!(done.values().filter(of_others).count(), 6, "{done:?}");
+    let recovered = |name: &str| {
+        let name = format!(r#""daemonSet":"logging/{name}""#);
+        let lines = run.stdout.lines().filter(|line| line.contains(&name));
+        lines.filter(|line| line.contains(r#""event":"recovered""#)).count()
+    };
+    assert_eq!(ORDER.map(recovered), [6, 0, 6], "{run}");
 }
 
 /// Pods of a sibling that are down take up slots, whatever the cause, though it is not applied.
