@@ -32,6 +32,7 @@ mod rehearsal;
 mod report;
 mod schemas;
 mod secrets;
+mod shared_budget;
 mod snapshot;
 mod status;
 mod step_wave;

@@ -86,6 +86,9 @@ impl Run {
         };
         let (ending, allowed_actions, now) =
             self.steps(controller.as_mut(), interrupts, on_report).await;
+        if let Some(seat) = &self.seat {
+            seat.end(&ending.outcome);
+        }
         // Without a write, everything stays as it is.
         let resumes =
             ending.outcome != Outcome::LockLost && allowed_actions != AllowedActions::None;

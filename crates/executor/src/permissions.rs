@@ -23,6 +23,8 @@ pub enum Work {
     },
     /// Replaces its pods without writing the DaemonSet.
     Roll,
+    /// Locks and watches it, because it shares a budget with one that is rolled out.
+    Share,
     /// Restores its strategy.
     Release,
     /// Deletes the DaemonSet.
@@ -250,7 +252,7 @@ impl Needs {
         self.rows(errand, &[(&[Get, Create, Patch], Kind::Lease, Purpose::Lock)]);
         let follows = match errand.work {
             Work::Look | Work::Remove => false,
-            Work::Change { .. } | Work::Roll | Work::Release => true,
+            Work::Change { .. } | Work::Roll | Work::Share | Work::Release => true,
         };
         if follows {
             self.cluster_wide(Watch, Kind::Node, Purpose::Watch, Weight::Required);
@@ -296,6 +298,7 @@ impl Needs {
         let replace = (&[Delete][..], Kind::Pod, Purpose::Replace);
         match errand.work {
             Work::Look => {}
+            Work::Share => self.rows(errand, &[watch]),
             Work::Change { creates } => {
                 self.approvals(errand);
                 let record = (&[Patch][..], Kind::ControllerRevision, Purpose::Record);
@@ -339,6 +342,9 @@ impl Needs {
     fn as_controller(&mut self, errand: &Errand) {
         match errand.work {
             Work::Look => {}
+            Work::Share => {
+                self.rows(errand, &[(&[List, Watch], Kind::DaemonSetRecord, Purpose::Watch)]);
+            }
             Work::Change { creates: _ } | Work::Roll | Work::Release => {
                 self.rows(errand, &AS_CONTROLLER);
             }

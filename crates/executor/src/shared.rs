@@ -14,10 +14,10 @@ use futures::future::{BoxFuture, join_all, select_all};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 
-use super::{Interrupt, Run};
+use super::Interrupt;
 use cluster::{Lock, Observer, View};
 use daemonset::model::{DaemonSetKey, IntOrPercent, PolicySpec};
-use planner::rollout::{Ending, ObservedCluster, Outcome, Report, counted};
+use planner::rollout::{ObservedCluster, Outcome, counted};
 use planner::shared::{Share, ShareCourse, Siblings};
 
 /// One of the DaemonSets of a shared budget.
@@ -126,7 +126,12 @@ impl Seat {
             position: self.position,
             others: others.map(|(_, seat)| seat.share.clone()).collect(),
         };
-        let (done, share) = step(&siblings, is_current);
+        let (done, mut share) = step(&siblings, is_current);
+        if let Some(share) = &mut share
+            && share.course == ShareCourse::Stopped
+        {
+            share.course = shared.after_failure();
+        }
         if let Some(share) = share
             && seats[self.position].share != share
         {
@@ -148,7 +153,7 @@ impl Seat {
     }
 
     /// Records how the rollout ended. From then on, it is only observed.
-    fn end(&self, outcome: &Outcome) {
+    pub(crate) fn end(&self, outcome: &Outcome) {
         let course = match outcome {
             Outcome::Done => ShareCourse::Done,
             Outcome::Waiting { waits_for } => ShareCourse::Waiting(waits_for.clone()),
@@ -211,27 +216,21 @@ fn share_of(view: &View, key: &DaemonSetKey, policy: &PolicySpec, now: Timestamp
     counted(key, &ObservedCluster::of(&view.snapshot, key, true), policy, now)
 }
 
-/// Runs rollouts at the same time; each has its report handler. Returns the endings in their order.
-/// An interrupt is for all of them. Several rollouts have a seat each.
-pub async fn together<F: FnMut(&Report, Timestamp)>(
-    rollouts: Vec<(Run, F)>,
+/// Runs `count` rollouts at the same time; `run` begins one of them, with its interrupts: an
+/// interrupt is for all. Returns their results in the same order. Several rollouts have a seat each.
+pub async fn together<F: Future>(
+    count: usize,
     shared: Option<&SharedRun>,
     interrupts: &mut mpsc::Receiver<Interrupt>,
-) -> Vec<(Ending, Timestamp)> {
-    let mut senders = Vec::with_capacity(rollouts.len());
-    let runs = rollouts.into_iter().map(|(run, on_report)| {
-        let (sender, mut receiver) = mpsc::channel(2);
+    mut run: impl FnMut(usize, mpsc::Receiver<Interrupt>) -> F,
+) -> Vec<F::Output> {
+    let mut senders = Vec::with_capacity(count);
+    let mut runs = Vec::with_capacity(count);
+    for at in 0..count {
+        let (sender, receiver) = mpsc::channel(2);
         senders.push(sender);
-        let seat = run.seat.clone();
-        async move {
-            let (ending, now) = run.to_its_end(&mut receiver, on_report).await;
-            if let Some(seat) = seat {
-                seat.end(&ending.outcome);
-            }
-            (ending, now)
-        }
-    });
-    let runs: Vec<_> = runs.collect();
+        runs.push(run(at, receiver));
+    }
     let passing_on = async {
         while let Some(Interrupt) = interrupts.recv().await {
             for sender in &senders {
@@ -252,6 +251,6 @@ pub async fn together<F: FnMut(&Report, Timestamp)>(
         // Neither of the two returns.
         () = passing_on => Vec::new(),
         () = watching => Vec::new(),
-        endings = join_all(runs) => endings,
+        results = join_all(runs) => results,
     }
 }

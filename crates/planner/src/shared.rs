@@ -117,6 +117,15 @@ impl ShareCourse {
 }
 
 impl Siblings {
+    /// Number of rollouts that follow one another on a node, with the one that sees the others.
+    pub(crate) fn rollouts(&self) -> u32 {
+        let is_open = |share: &&Share| match share.course {
+            ShareCourse::Starting | ShareCourse::Rolling | ShareCourse::Waiting(_) => true,
+            ShareCourse::Counted | ShareCourse::Done | ShareCourse::Stopped => false,
+        };
+        1 + number(self.others.iter().filter(is_open).count())
+    }
+
     /// What a node is to the others: nodes that matter to all of them come first, so that a count of
     /// nodes selects the same ones for each.
     pub(crate) fn rank(&self, node: &NodeName) -> NodeRank {
@@ -140,7 +149,9 @@ pub(crate) struct Slots<'s> {
     disturbed: BTreeSet<NodeName>,
     /// Nodes that one rollout has updated, and another one has not yet.
     open: BTreeSet<NodeName>,
-    /// Number of nodes that are one or the other.
+    /// The part of them that keep their slot.
+    held: BTreeSet<NodeName>,
+    /// Number of nodes that are disturbed or keep their slot.
     taken: u32,
     /// Maximum of that number.
     allowed: u32,
@@ -156,6 +167,7 @@ impl<'s> Slots<'s> {
             siblings,
             disturbed: BTreeSet::new(),
             open: BTreeSet::new(),
+            held: BTreeSet::new(),
             taken: 0,
             allowed: 0,
             is_stuck: false,
@@ -166,8 +178,9 @@ impl<'s> Slots<'s> {
         let disturbed = slots.nodes().filter(|(.., here)| here.is_disturbed);
         slots.disturbed = disturbed.map(|(_, name, _)| name.clone()).collect();
         slots.open = slots.open();
-        slots.taken = number(slots.open.union(&slots.disturbed).count());
         slots.is_stuck = slots.is_stuck();
+        slots.held = slots.held();
+        slots.taken = number(slots.held.union(&slots.disturbed).count());
         slots
     }
 
@@ -195,6 +208,16 @@ impl<'s> Slots<'s> {
         let outdated = taking_part().filter(|(.., here)| here.is_outdated);
         let open = outdated.map(|(_, name, _)| name).filter(|name| updated.contains(name));
         open.cloned().collect()
+    }
+
+    /// Open nodes on which a rollout may begin now. One that nobody may finish would keep others from
+    /// what has to come before that.
+    fn held(&self) -> BTreeSet<NodeName> {
+        let may_finish = self.nodes().filter(|(share, name, here)| {
+            let is_rolling = share.course == ShareCourse::Rolling;
+            is_rolling && here.is_outdated && here.may_begin && self.open.contains(*name)
+        });
+        may_finish.map(|(_, name, _)| name.clone()).collect()
     }
 
     /// Whether nothing is in flight, nothing waits, and on no node all rollouts may begin that have
@@ -262,7 +285,7 @@ impl<'s> Slots<'s> {
         self.open.contains(node)
     }
 
-    /// Whether a node takes up a slot already.
+    /// Whether a node was begun already, or is disturbed.
     pub(crate) fn has(&self, node: &NodeName) -> bool {
         self.disturbed.contains(node) || self.open.contains(node)
     }
@@ -273,12 +296,12 @@ impl<'s> Slots<'s> {
             return true;
         }
         // There may be more open nodes than slots: an earlier run had another budget.
-        let is_open = self.open.contains(node);
+        let has_slot = self.held.contains(node);
         let is_free =
-            number(self.disturbed.len()) < self.allowed && (is_open || self.taken < self.allowed);
+            number(self.disturbed.len()) < self.allowed && (has_slot || self.taken < self.allowed);
         if is_free {
+            self.taken += u32::from(!has_slot);
             self.disturbed.insert(node.clone());
-            self.taken += u32::from(!is_open);
         }
         is_free
     }

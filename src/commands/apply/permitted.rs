@@ -88,7 +88,15 @@ pub(super) fn errands(plan: &Plan, desired: &[DesiredDaemonSet]) -> Vec<Errand> 
         let approvals = desired.iter().any(|one| one.key == key && one.asks_for_approvals());
         errand(plan).with_approvals(approvals)
     };
-    plan.daemon_sets.iter().map(of).collect()
+    let shared = plan.daemon_sets.iter().filter(|one| one.has_changes()).flat_map(shared_errands);
+    plan.daemon_sets.iter().map(of).chain(shared).collect()
+}
+
+/// The errands of the DaemonSets that share a budget with one of the plan.
+pub(super) fn shared_errands(plan: &DaemonSetPlan) -> impl Iterator<Item = Errand> {
+    let names = plan.shared_budget.iter().flat_map(|shared| &shared.daemon_sets);
+    let keys = names.filter_map(|name| name.parse::<DaemonSetKey>().ok());
+    keys.map(|key| Errand::with(&key, plan.managed_by, Work::Share))
 }
 
 fn errand(plan: &DaemonSetPlan) -> Errand {

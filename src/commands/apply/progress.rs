@@ -332,7 +332,9 @@ fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> Vec<String>
             let approvals = waits_for.iter().filter(|wait| wait.kind.needs_person());
             let approve = approvals.map(|wait| {
                 let step = &wait.step;
-                format!("to approve: ds-apply approve {key} {step}, then run it again")
+                // Another DaemonSet of a shared budget may wait for it.
+                let whose = wait.daemon_set.clone().unwrap_or_else(|| key.to_string());
+                format!("to approve: ds-apply approve {whose} {step}, then run it again")
             });
             let mut ways: Vec<String> = approve.collect();
             if ways.is_empty() {

@@ -141,7 +141,9 @@ impl InSequence for One<'_> {
         for one in &mut shown.daemon_sets {
             one.strategy = Strategy::OnDelete;
         }
-        if !asking.approve(&shown, &[errand], false, session).await?.any {
+        let shared = approved.daemon_sets.iter().flat_map(permitted::shared_errands);
+        let errands: Vec<Errand> = [errand].into_iter().chain(shared).collect();
+        if !asking.approve(&shown, &errands, false, session).await?.any {
             return Ok(Exit::Done);
         }
         let spec = self.pace(find(&snapshot, self.key)?)?;

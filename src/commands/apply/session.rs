@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -33,7 +34,7 @@ use daemonset::model::{
     Snapshot,
 };
 use executor::{Interrupt, Run};
-use planner::rollout::{Ending, Outcome, Record, Report, Task};
+use planner::rollout::{Ending, Outcome, Record, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
@@ -421,64 +422,55 @@ impl Session {
             Some(sharing) => Some(sharing.begin(&observers, self).await?),
             None => None,
         };
-        let keys: Vec<DaemonSetKey> = rollouts.iter().map(|it| it.owner.key.clone()).collect();
         // Several bars would overwrite each other.
-        let shell = Shell { draws: self.shell.draws && keys.len() == 1, ..self.shell.clone() };
-        let reporters: Vec<Mutex<ProgressReporter<'_>>> = keys
-            .iter()
-            .map(|key| ProgressReporter::new(key, output, &shell).suggesting(self.suggested_undo))
-            .map(Mutex::new)
-            .collect();
-        let clocks = Mutex::new(Clocks { cluster: &self.cluster, shown: false });
-        let events: Vec<Mutex<Vec<_>>> = keys.iter().map(|_| Mutex::default()).collect();
-        let recorded = self.recording.is_some();
-        let domain_key =
-            |task: &Task| task.pace.domains.as_ref().map(|domains| domains.key.clone());
-        let domain_keys: Vec<_> = rollouts.iter().map(|it| domain_key(&it.task)).collect();
-        let runs = rollouts.into_iter().zip(&reporters).zip(&events);
-        let runs = runs.map(|((Rollout { owner, lock, task }, reporter), events)| {
-            let Owner { key, managed_by, .. } = *owner;
-            let observer = observers[key].clone();
-            let cluster = self.cluster.live().clone();
-            let seat = shared.as_ref().and_then(|shared| shared.seat(key));
-            let run = Run { key: key.clone(), lock, managed_by, cluster, observer, task, seat };
-            let clocks = &clocks;
-            (run, move |report: &Report, now| {
-                let mut reporter = unpoisoned(reporter.lock());
-                unpoisoned(clocks.lock()).report(&reporter, now);
-                reporter.report(report, now);
-                if recorded {
-                    unpoisoned(events.lock()).push((now, report.clone()));
-                }
-            })
-        });
-        let runs = runs.collect();
-        let ended = executor::together(runs, shared.as_deref(), &mut self.interrupts).await;
-        let ended = keys.iter().zip(reporters).zip(events).zip(domain_keys).zip(ended);
-        let mut endings = Vec::with_capacity(keys.len());
-        for ((((key, reporter), events), domain_key), (ending, now)) in ended {
-            let reporter = unpoisoned(reporter.into_inner());
-            unpoisoned(clocks.lock()).report(&reporter, now);
-            self.interrupted |= ending.interrupted;
-            self.outcomes.insert(key.clone(), ending.outcome.clone());
-            let last_seen = &observers[key];
-            let evidence =
-                evidence::gather(&ending, key, last_seen, &self.cluster, self.logs).await;
-            reporter.end(&ending, &evidence, now);
+        let draws = self.shell.draws && rollouts.len() == 1;
+        let Self { shell, cluster, interrupts, suggested_undo, recording, logs, .. } = self;
+        let shell = &Shell { draws, ..shell.clone() };
+        let (cluster, records, logs) = (&*cluster, recording.is_some(), *logs);
+        let clocks = &Clocks { cluster, shown: AtomicBool::new(false) };
+        let begin = |at: usize, mut interrupts| {
+            let Rollout { owner: Owner { key, managed_by, .. }, lock, task } = &rollouts[at];
+            let (key, observer) = ((*key).clone(), observers[*key].clone());
+            let reporter = ProgressReporter::new(&rollouts[at].owner.key, output, shell);
+            let mut reporter = reporter.suggesting(*suggested_undo);
+            let run = Run {
+                seat: shared.as_ref().and_then(|shared| shared.seat(&key)),
+                lock: Arc::clone(lock),
+                managed_by: *managed_by,
+                cluster: cluster.live().clone(),
+                observer: observer.clone(),
+                task: task.clone(),
+                key: key.clone(),
+            };
+            let domain_key = task.pace.domains.as_ref().map(|domains| domains.key.clone());
+            async move {
+                let mut events = Vec::new();
+                let ending = run.to_its_end(&mut interrupts, |report, now| {
+                    clocks.report(&reporter, now);
+                    reporter.report(report, now);
+                    if records {
+                        events.push((now, report.clone()));
+                    }
+                });
+                let (ending, now) = ending.await;
+                clocks.report(&reporter, now);
+                let evidence = evidence::gather(&ending, &key, &observer, cluster, logs).await;
+                reporter.end(&ending, &evidence, now);
+                Record { key, domain_key, events, ending }
+            }
+        };
+        let ended = executor::together(rollouts.len(), shared.as_deref(), interrupts, begin).await;
+        let mut endings = Vec::with_capacity(ended.len());
+        for record in ended {
+            self.interrupted |= record.ending.interrupted;
+            self.outcomes.insert(record.key.clone(), record.ending.outcome.clone());
+            endings.push(record.ending.clone());
             if let Some(recording) = &mut self.recording {
-                let (key, events) = (key.clone(), unpoisoned(events.into_inner()));
-                let record = Record { key, domain_key, events, ending: ending.clone() };
                 recording.records.push(record);
             }
-            endings.push(ending);
         }
         Ok(endings)
     }
-}
-
-/// The value of a mutex. Nobody writes half a value.
-fn unpoisoned<T>(value: Result<T, PoisonError<T>>) -> T {
-    value.unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A rollout to run.
@@ -494,15 +486,15 @@ pub(super) struct Rollout<'a> {
 /// Reports once that the clocks of the API servers differ.
 struct Clocks<'a> {
     cluster: &'a WritableCluster,
-    shown: bool,
+    shown: AtomicBool,
 }
 
 impl Clocks<'_> {
-    fn report(&mut self, reporter: &ProgressReporter<'_>, now: Timestamp) {
-        if !self.shown
+    fn report(&self, reporter: &ProgressReporter<'_>, now: Timestamp) {
+        if !self.shown.load(Ordering::Relaxed)
             && let Some(apart) = self.cluster.live().clocks_differ()
         {
-            self.shown = true;
+            self.shown.store(true, Ordering::Relaxed);
             reporter.clocks_differ(apart, now);
         }
     }

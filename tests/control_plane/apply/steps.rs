@@ -7,6 +7,7 @@ mod disturbed;
 mod examples;
 mod interrupted;
 mod limits;
+mod shared;
 mod soaks;
 
 use std::collections::{BTreeMap, BTreeSet};

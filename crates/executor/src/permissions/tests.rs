@@ -27,6 +27,7 @@ fn each_work_needs_what_it_does_and_no_more() {
     let watch = ["watch nodes*", "watch daemonsets", "watch controllerrevisions", "watch pods"];
     let rolling = [&read[..], &lock, &watch].concat();
     for (work, more) in [
+        (Work::Share, vec![]),
         (Work::Roll, vec!["delete pods"]),
         (Work::Release, vec!["patch daemonsets"]),
         (

@@ -70,8 +70,9 @@ pub(super) fn plan<'a>(
     PlanRequest { force_conflicts, created, detail, starts, desired: all }: PlanRequest<'_>,
 ) -> Planned {
     let desired = &applied.desired;
-    let shared_budget =
-        desired.policy.as_ref().and_then(|policy| shared::shared_budget(policy, all, snapshot));
+    let policy = desired.policy.as_deref();
+    let shared_budget = policy.and_then(|it| shared::shared_budget(it, all, snapshot));
+    let siblings = policy.map(|it| shared::siblings(it, &desired.key, all, snapshot));
     let live = snapshot.daemon_set(&desired.key);
     let (pause, unreadable) = held(live);
     let changes = changes(live, pause.as_ref(), desired, detail.show_values);
@@ -86,6 +87,7 @@ pub(super) fn plan<'a>(
         strategy,
         pace,
         shared_budget: shared_budget.as_ref().map(|budget| budget.nodes),
+        siblings: &siblings.unwrap_or_default(),
         untouched: untouched(change, live),
         described: detail.into(),
         node_seconds,
@@ -243,6 +245,8 @@ pub(super) struct RolloutRequest<'a> {
     pub pace: &'a PolicySpec,
     /// The budget that it shares with other DaemonSets, in nodes.
     pub shared_budget: Option<u32>,
+    /// How many of these DaemonSets are rolled out on each node, too.
+    pub siblings: &'a BTreeMap<NodeName, u32>,
     /// The reason why no action is planned at all, if there is one.
     pub untouched: Option<Reason>,
     /// The nodes that get pods and reasons.
@@ -261,6 +265,7 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         strategy,
         pace,
         shared_budget,
+        siblings,
         untouched,
         described,
         node_seconds,
@@ -287,6 +292,7 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         strategy,
         pace,
         shared_budget,
+        siblings,
         min_ready_seconds: pace.min_ready(owner.spec),
         templates: &daemon_set_view.target.templates,
         fleet: daemon_set_view.view().fleet,

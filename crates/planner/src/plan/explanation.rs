@@ -1,5 +1,7 @@
 //! The output of `explain -o json`: one DaemonSet on one node, rule by rule.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +152,7 @@ pub fn explain(
         strategy,
         pace: &policy,
         shared_budget: None,
+        siblings: &BTreeMap::new(),
         untouched,
         node_seconds: 0,
         described: Described::All,

@@ -51,6 +51,8 @@ pub enum Flaw {
     StepOrder(u32),
     /// The limits of a wave's domain differ from those of another wave.
     Domains(u32),
+    /// The shared budget of a wave, or of a DaemonSet, differs from that of those who share it.
+    SharedBudget(u32),
     /// The nodes of a step do not add up.
     StepNodes(String),
     /// The numbers of the waves do not grow from 1 or later, or one of them is empty.
@@ -86,6 +88,7 @@ pub fn lint(plan: &Plan) -> Vec<Note> {
         change(plan, daemon_set, &mut flaws);
         waves(daemon_set, &mut flaws);
         steps::steps(daemon_set, &mut flaws);
+        shared_budget(plan, daemon_set, &mut flaws);
         for node in &daemon_set.nodes {
             node_and_pods(node, &mut flaws);
             let uids = node.pods.iter().map(|pod| &pod.uid);
@@ -216,6 +219,26 @@ fn waves(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
         }
     }
     flaws.extend(members.into_keys().cloned().map(Flaw::Wave));
+}
+
+/// All waves have the shared budget of their DaemonSet, and all DaemonSets that share it the same one.
+/// A flaw of wave 0 is one of the DaemonSet.
+fn shared_budget(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
+    let of_it = daemon_set.shared_budget.as_ref();
+    let nodes = of_it.map(|shared| shared.nodes);
+    let other = daemon_set.waves.iter().filter(|wave| wave.shared_budget != nodes);
+    flaws.extend(other.map(|wave| Flaw::SharedBudget(wave.index)));
+    let Some(shared) = of_it else { return };
+    let key = daemon_set.key().to_string();
+    let own = shared.daemon_sets.iter().filter(|name| **name == key).count();
+    let sharing = plan.daemon_sets.iter().filter(|other| {
+        let other = other.key().to_string();
+        shared.daemon_sets.contains(&other)
+    });
+    let mut sharing = sharing.filter_map(|other| other.shared_budget.as_ref());
+    if own != 1 || shared.nodes == 0 || sharing.any(|other| other != shared) {
+        flaws.push(Flaw::SharedBudget(0));
+    }
 }
 
 fn node_and_pods(node: &NodePlan, flaws: &mut Vec<Flaw>) {

@@ -2,9 +2,10 @@
 //!
 //! Not here: which nodes may begin at once (`crate::shared`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::SharedBudget;
+use super::pause::PausedRollout;
 use daemonset::controller::placement::judge;
 use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, PodPlacement, RolloutPolicy, Snapshot,
@@ -30,6 +31,39 @@ pub(super) fn shared_budget(
     Some(SharedBudget {
         nodes: budget.scaled(nodes).max(1),
         daemon_sets: selected.iter().map(ToString::to_string).collect(),
+    })
+}
+
+/// On how many nodes others that share the budget are rolled out, too: for each node, their number.
+/// A number of nodes selects those with the most first, as the rollout does.
+pub(super) fn siblings(
+    policy: &RolloutPolicy,
+    own: &DaemonSetKey,
+    desired: &[&DesiredDaemonSet],
+    snapshot: &Snapshot,
+) -> BTreeMap<NodeName, u32> {
+    let mut siblings = BTreeMap::new();
+    if policy.spec.shared_budget.is_none() {
+        return siblings;
+    }
+    let is_sibling = |one: &&&DesiredDaemonSet| {
+        let of_policy = one.policy.as_ref().is_some_and(|other| **other == *policy);
+        one.key != *own && of_policy && is_rolled_out(one, snapshot)
+    };
+    for sibling in desired.iter().filter(is_sibling) {
+        let placement = &sibling.spec.template.placement;
+        for node in snapshot.nodes.iter().filter(|node| judge(placement, node).may_start) {
+            *siblings.entry(node.name.clone()).or_default() += 1;
+        }
+    }
+    siblings
+}
+
+/// Whether the apply changes the pods of a DaemonSet, or resumes a rollout of it.
+fn is_rolled_out(desired: &DesiredDaemonSet, snapshot: &Snapshot) -> bool {
+    snapshot.daemon_set(&desired.key).is_none_or(|live| {
+        let is_paused = PausedRollout::of(live).is_ok_and(|pause| pause.is_some());
+        is_paused || live.spec.template.raw() != desired.spec.template.raw()
     })
 }
 

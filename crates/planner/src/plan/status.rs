@@ -136,6 +136,7 @@ fn budget_view(
         strategy,
         pace: &PolicySpec::default(),
         shared_budget: None,
+        siblings: &BTreeMap::new(),
         untouched,
         node_seconds: 0,
         described: Described::Busy,

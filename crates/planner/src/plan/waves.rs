@@ -50,6 +50,8 @@ pub(super) struct Rules<'a> {
     pub pace: &'a PolicySpec,
     /// The budget that it shares with other DaemonSets, in nodes.
     pub shared_budget: Option<u32>,
+    /// How many of these DaemonSets are rolled out on each node, too.
+    pub siblings: &'a BTreeMap<NodeName, u32>,
     /// Time that new pods must stay up.
     pub min_ready_seconds: MinReady,
     /// Templates of the pods.
@@ -251,7 +253,10 @@ impl<'a> Stepped<'a> {
                 is_unavailable,
                 update: view.update,
                 restarts: view.restarts,
-                shared: NodeRank::default(),
+                shared: NodeRank {
+                    siblings: rules.siblings.get(&plan.name).copied().unwrap_or_default(),
+                    ..NodeRank::default()
+                },
             });
         }
         stepped

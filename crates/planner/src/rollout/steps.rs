@@ -77,6 +77,9 @@ impl<'w> Step<'_, 'w> {
         let is_note_lost = note.is_none() && self.state.is_note_lost == Some(true);
         let rules = ApprovalRules { template: template_digest, note, is_note_lost, now };
         let approved = approved_steps(policy, uid, given, rules);
+        let node_seconds = self.task.node_seconds.unwrap_or(policy.progress_deadline.0);
+        // With a shared budget, a node is finished after all of them.
+        let rollouts = self.observed.siblings.map_or(1, Siblings::rollouts);
         evaluate(&StepsInput {
             nodes,
             policy,
@@ -85,7 +88,7 @@ impl<'w> Step<'_, 'w> {
             note,
             approved: &approved,
             now: self.now,
-            node_seconds: self.task.node_seconds.unwrap_or(policy.progress_deadline.0),
+            node_seconds: node_seconds.saturating_mul(rollouts),
         })
     }
 

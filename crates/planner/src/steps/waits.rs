@@ -140,7 +140,7 @@ impl fmt::Display for WaitsFor {
         match (kind, daemon_set) {
             (WaitKind::Order, Some(first)) => return write!(f, "it comes after {first}"),
             (WaitKind::SharedBudget, Some(sibling)) => {
-                return write!(f, "step {step} waits for {sibling}, which has stopped");
+                return write!(f, "step {step} waits for {sibling}, which does not continue");
             }
             (_, Some(sibling)) => write!(f, "{sibling}: ")?,
             (_, None) => {}

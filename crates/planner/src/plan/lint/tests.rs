@@ -1,7 +1,7 @@
 //! Every flaw is found.
 
 use super::*;
-use crate::plan::document::{StepPlan, StepState, Wave};
+use crate::plan::document::{SharedBudget, StepPlan, StepState, Wave};
 use crate::plan::tests::{after, settled};
 use daemonset::controller::test_cluster::taint;
 use daemonset::model::{PodPhase, RevisionNumber};
@@ -187,6 +187,48 @@ fn each_flaw_of_steps_is_found() {
     for (rule, break_it, want) in rows {
         let mut plan = stepped();
         break_it(&mut plan.daemon_sets[0]);
+        let flaws: Vec<String> =
+            lint(&plan).iter().map(|note| format!("{:?}", note.flaw)).collect();
+        assert_eq!(flaws.join(", "), want, "{rule}");
+    }
+}
+
+#[test]
+fn each_flaw_of_a_shared_budget_is_found() {
+    type Break = fn(&mut DaemonSetPlan);
+    let rows: [(&str, Break, &str); 6] = [
+        ("nothing is wrong", |_| {}, ""),
+        ("a wave without it", |it| it.waves[0].shared_budget = None, "SharedBudget(1)"),
+        ("a wave with more", |it| it.waves[1].shared_budget = Some(3), "SharedBudget(2)"),
+        (
+            "no node at all",
+            |it| {
+                it.waves.iter_mut().for_each(|wave| wave.shared_budget = Some(0));
+                it.shared_budget.as_mut().unwrap().nodes = 0;
+            },
+            "SharedBudget(0)",
+        ),
+        (
+            "it does not share it itself",
+            |it| drop(it.shared_budget.as_mut().unwrap().daemon_sets.remove(0)),
+            "SharedBudget(0)",
+        ),
+        (
+            "it is listed twice",
+            |it| {
+                let shared = it.shared_budget.as_mut().unwrap();
+                shared.daemon_sets.push(shared.daemon_sets[0].clone());
+            },
+            "SharedBudget(0)",
+        ),
+    ];
+    for (rule, break_it, want) in rows {
+        let mut plan = stepped();
+        let one = &mut plan.daemon_sets[0];
+        let daemon_sets = vec![one.key().to_string(), "n/other".to_owned()];
+        one.shared_budget = Some(SharedBudget { nodes: 2, daemon_sets });
+        one.waves.iter_mut().for_each(|wave| wave.shared_budget = Some(2));
+        break_it(one);
         let flaws: Vec<String> =
             lint(&plan).iter().map(|note| format!("{:?}", note.flaw)).collect();
         assert_eq!(flaws.join(", "), want, "{rule}");

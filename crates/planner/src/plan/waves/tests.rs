@@ -56,6 +56,7 @@ fn scheduled(
         strategy,
         pace: &PolicySpec::default(),
         shared_budget: None,
+        siblings: &BTreeMap::new(),
         min_ready_seconds: MinReady::default(),
         templates: &Templates::default(),
         fleet: &Fleet::new(&[]),
