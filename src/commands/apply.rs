@@ -22,7 +22,9 @@ mod removal;
 mod roll;
 mod saved;
 mod session;
+mod sharing;
 mod step_approval;
+mod together;
 mod undo;
 mod unlock;
 

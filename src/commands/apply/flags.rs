@@ -257,6 +257,7 @@ impl AllowFlags {
             | GuardCode::PolicyChange
             | GuardCode::EmptyStep
             | GuardCode::SurgeUnderPolicy
+            | GuardCode::WindowTooShort
             | GuardCode::ManagedBy => false,
         }
     }

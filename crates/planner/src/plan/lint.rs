@@ -190,10 +190,16 @@ fn waves(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
         if wave.index != number || wave.nodes.is_empty() {
             flaws.push(Flaw::WaveNumbers);
         }
-        if wave.max_unavailable > unavailable
-            || wave.max_surge > surge
-            || wave.max_unavailable + wave.max_surge == 0
-        {
+        // Steps before the last of a surge, which allows no unavailable node, are deletes.
+        let is_before_surge = surge > 0
+            && wave.step.is_some()
+            && daemon_set.waves.last().is_some_and(|last| last.step != wave.step);
+        let fits = if is_before_surge {
+            wave.max_surge == 0
+        } else {
+            wave.max_unavailable <= unavailable && wave.max_surge <= surge
+        };
+        if !fits || wave.max_unavailable + wave.max_surge == 0 {
             flaws.push(Flaw::Budget(wave.index));
         }
         for node in &wave.nodes {

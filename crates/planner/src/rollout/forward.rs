@@ -20,7 +20,7 @@ use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::classification::NodeBudget;
-use crate::plan::{PauseState, PausedRollout};
+use crate::plan::{PauseState, PausedRollout, Wave};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
@@ -75,7 +75,9 @@ impl<'w> Step<'_, 'w> {
             Paced::Stalled(why) => Ok(Halt::End(Outcome::Paused { why })),
             Paced::Held(waits_for) => self.hold(target, live, waits_for),
             Paced::Clean => match replacer {
-                Replacer::Run(_) => Ok(self.restore_strategy(target, &view)),
+                Replacer::Run(_) | Replacer::RunBeforeSurge => {
+                    Ok(self.restore_strategy(target, &view))
+                }
                 Replacer::Controller => {
                     self.forget(target)?;
                     self.note_end(false)?;
@@ -89,11 +91,11 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
         let outdated = is_outdated_for(target.template.raw(), live, self.observed);
         let declared = target.declared.strategy();
-        let paced = is_paced(target);
         let pause = PausedRollout::of(live).ok().flatten();
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, pause.as_ref());
         }
+        let paced = is_paced(target) || (outdated && self.deletes_before_surge(target, live));
         let same_template = is_template(live, target.template.raw());
         if target.uid.is_none() && !same_template {
             let change = self.another_template(live);
@@ -140,7 +142,8 @@ impl<'w> Step<'_, 'w> {
         };
         let unpaced = match (replacer, view.live.managed_by) {
             (Replacer::Controller, ManagedBy::DsApply) => is_paced(target),
-            (Replacer::Controller, ManagedBy::DaemonSetController) | (Replacer::Run(_), _) => false,
+            (Replacer::Controller, ManagedBy::DaemonSetController)
+            | (Replacer::Run(_) | Replacer::RunBeforeSurge, _) => false,
         };
         if unpaced && view.node_views.iter().any(is_old) {
             return self.put_in_place(target, view.live);
@@ -152,7 +155,10 @@ impl<'w> Step<'_, 'w> {
     /// created paused: the controller would consider them updated by their generation, or replace
     /// them by its own rules.
     fn create(&mut self, target: &Target) -> Halt {
-        let replaces = is_paced(target) && !self.task.waves.is_empty();
+        // With a surge, the waves of steps before the last have no surge.
+        let deletes = |wave: &Wave| is_paced(target) || wave.max_surge == 0;
+        let replaces = *target.declared.strategy() != UpdateStrategy::OnDelete
+            && self.task.waves.iter().any(deletes);
         let pause = replaces.then(|| self.pause(target, PauseState::Paused, None));
         self.write_target(target, None, pause)
     }
@@ -238,7 +244,11 @@ impl<'w> Step<'_, 'w> {
         match found.map(|pause| pause.state) {
             Some(PauseState::Paused) => {
                 self.state.writing.held = true;
-                Ok(Replacer::Run(&Extent::All))
+                Ok(if allows_surge(target.declared.strategy()) {
+                    Replacer::RunBeforeSurge
+                } else {
+                    Replacer::Run(&Extent::All)
+                })
             }
             Some(PauseState::Aborted | PauseState::Waiting) => stale(Interference::Pause),
             None if live.spec.update_strategy != *target.declared.strategy() => {
@@ -282,10 +292,10 @@ impl<'w> Step<'_, 'w> {
     }
 
     /// Restores the declared strategy, once no Ready outdated pod remains: the controller would
-    /// replace it by its own rules at once.
+    /// replace it by its own rules at once. A surge is meant to.
     pub(super) fn restore_strategy(&mut self, target: &Target, view: &RolloutView<'_>) -> Halt {
         let nodes = next_deletes::ready_on_unready_nodes(view).len();
-        if nodes > 0 {
+        if nodes > 0 && !allows_surge(target.declared.strategy()) {
             let what = Stall::OldPods { nodes };
             return match self.stalled(what) {
                 Some(seconds) => {
@@ -308,7 +318,7 @@ fn rolls_nothing(target: &Target, view: &RolloutView<'_>, replacer: Replacer<'_>
         Replacer::Controller => {
             !target.changes && !view.node_views.iter().any(NodeView::has_outdated_pod)
         }
-        Replacer::Run(_) => false,
+        Replacer::Run(_) | Replacer::RunBeforeSurge => false,
     }
 }
 
@@ -325,7 +335,7 @@ pub(super) fn is_outdated_for(
     pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
 }
 
-/// Whether this run replaces the pods: neither the user (`OnDelete`) nor the controller with a
+/// Whether this run replaces all pods: neither the user (`OnDelete`) nor the controller with a
 /// surge.
 fn is_paced(target: &Target) -> bool {
     let declared = target.declared.strategy();

@@ -135,6 +135,15 @@ pub enum PauseReason {
         /// Duration in seconds.
         seconds: i64,
     },
+    /// `sharedBudget` is taken up, and the nodes do not recover.
+    SharedBudgetReached {
+        /// Nodes that are disturbed, or not finished.
+        taken: u32,
+        /// Their maximum.
+        allowed: u32,
+        /// Duration in seconds.
+        seconds: i64,
+    },
     /// Outdated pods are still Ready on nodes that are not Ready.
     OldPodsRemain {
         /// The nodes that are not Ready.
@@ -389,6 +398,12 @@ impl fmt::Display for PauseReason {
                 "`maxUnavailable` reached for {}: {unavailable} unavailable, at most {allowed} \
                  allowed",
                 Age(*seconds)
+            ),
+            Self::SharedBudgetReached { taken, allowed, seconds } => write!(
+                f,
+                "`sharedBudget` reached for {}: {} disturbed, at most {allowed} allowed",
+                Age(*seconds),
+                count(*taken, "node")
             ),
             Self::OldPodsRemain { nodes, seconds } => write!(
                 f,

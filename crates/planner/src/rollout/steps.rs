@@ -18,14 +18,17 @@ use super::effect::Effect;
 use super::outcome::{Attempt, Interference, Outcome, Overdue};
 use super::progress::Report;
 use super::request::Purpose;
+use super::share::in_rollout;
 use super::state::{Course, RequestState};
-use super::task::{Goal, Provenance, Target};
+use super::task::{Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView};
 use crate::plan::{PauseState, PausedRollout, template_digest};
+use crate::shared::Siblings;
 use crate::steps::{
     Evaluation, NodeUpdate, StepNode, StepsInput, WaitsFor, approved_steps, evaluate, needs_note,
 };
 use daemonset::controller::history::hash_of;
+use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
     Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy, WhileWaiting,
 };
@@ -33,19 +36,20 @@ use daemonset::model::{
 impl<'w> Step<'_, 'w> {
     /// The policy in force: after a failure, only its budgets.
     pub(super) fn policy(&self) -> Cow<'static, PolicySpec> {
-        let forward = match (&self.task.goal, &self.state.course) {
-            (Goal::Apply(_) | Goal::Roll(_), Course::Forward | Course::Waiting(_)) => true,
-            (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_))
-            | (Goal::GoBack | Goal::Release { .. }, _) => false,
-        };
         let pace = &self.task.pace;
-        Cow::Owned(if forward { pace.clone() } else { pace.budgets() })
+        Cow::Owned(if self.is_forward() { pace.clone() } else { pace.budgets() })
     }
 
-    /// The nodes of this view as the steps see them.
-    pub(super) fn step_nodes<'v>(&self, view: &'v RolloutView<'w>) -> Vec<StepNode<'v>> {
-        let last_good = self.last_good(view.live);
-        view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect()
+    /// The nodes of this view as the steps see them. `live` is the live object, also if the view is
+    /// of another template.
+    pub(super) fn step_nodes<'v>(
+        &self,
+        view: &'v RolloutView<'_>,
+        live: &'w DaemonSet,
+    ) -> Vec<StepNode<'v>> {
+        let last_good = self.last_good(live);
+        let siblings = self.observed.siblings;
+        view.node_views.iter().map(|it| step_node(it, last_good.as_ref(), siblings)).collect()
     }
 
     /// Evaluates the steps for these nodes. `target` is the template that is rolled out.
@@ -170,8 +174,7 @@ impl<'w> Step<'_, 'w> {
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, pause.as_ref());
         }
-        let mut after = live.clone();
-        after.spec.template = target.template.clone();
+        let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         // A new pod that is not available may have failed: that is judged first.
         let max_restarts = self.task.pace.max_restarts;
@@ -191,13 +194,14 @@ impl<'w> Step<'_, 'w> {
         if self.is_overdue(&policy, &after) {
             return Ok(None);
         }
-        let last_good = self.last_good(live);
-        let nodes: Vec<_> =
-            view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect();
+        let nodes = self.step_nodes(&view, live);
         let evaluation = self.evaluated(&nodes, &policy, &after);
         let waits_for = evaluation.waits_for.clone();
         if waits_for.is_empty() {
             return Ok(None);
+        }
+        if self.observed.siblings.is_some() {
+            self.shared_nodes = Some((waits_for.clone(), in_rollout(&view, &evaluation)));
         }
         // A soak that begins only now, because the note was lost or the step before has just ended,
         // would begin again in each run. Of a rollout that has not begun, nothing is noted.
@@ -209,6 +213,19 @@ impl<'w> Step<'_, 'w> {
             self.note_steps(&evaluation, &policy, &after)?;
         }
         Ok(Some(waits_for))
+    }
+
+    /// Whether the declared strategy has a surge, but the step in progress is not the last one: then
+    /// this run replaces its pods by deletes, under a pause. The controller would surge on any nodes.
+    pub(super) fn deletes_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
+        let policy = self.policy();
+        if policy.steps.is_empty() || !allows_surge(target.declared.strategy()) {
+            return false;
+        }
+        let after = with_template(live, target);
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        let nodes = self.step_nodes(&view, live);
+        !self.evaluated(&nodes, &policy, &after).is_last()
     }
 
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
@@ -249,7 +266,13 @@ impl<'w> Step<'_, 'w> {
         waits_for: Vec<WaitsFor>,
     ) -> Flow<Halt> {
         if self.waits_itself(&waits_for) {
-            return Ok(Halt::Wait);
+            if live.spec.update_strategy == UpdateStrategy::OnDelete {
+                return Ok(Halt::Wait);
+            }
+            // The controller would continue its surge meanwhile.
+            let pause = Some(self.pause(target, PauseState::Paused, self.state.from.clone()));
+            let provenance = Some(self.task.provenance.clone());
+            return Ok(self.write(Purpose::Pause, target, Some(live), None, pause, provenance));
         }
         self.state.course = Course::Waiting(waits_for.clone());
         self.put_back(target, Some(live), waits_for)
@@ -338,8 +361,21 @@ impl<'w> Step<'_, 'w> {
     }
 }
 
-fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> StepNode<'v> {
-    let (update, pod) = match (node_view.outdated_pod(), node_view.pod_state) {
+/// The live object with the template of the target.
+fn with_template(live: &DaemonSet, target: &Target) -> DaemonSet {
+    let mut after = live.clone();
+    after.spec.template = target.template.clone();
+    after
+}
+
+fn step_node<'v>(
+    node_view: &NodeView<'v>,
+    last_good: Option<&RevisionHash>,
+    siblings: Option<&Siblings>,
+) -> StepNode<'v> {
+    // A surge of the controller has begun there.
+    let outdated = node_view.outdated_pod().filter(|_| !node_view.is_surging());
+    let (update, pod) = match (outdated, node_view.pod_state) {
         (Some(pod), _) => {
             let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
             (NodeUpdate::Outdated { is_intermediate }, Some(pod))
@@ -364,6 +400,7 @@ fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> 
         is_unavailable: node_view.is_unavailable(),
         update,
         restarts: pod.map_or(0, |pod| pod.restarts),
+        shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),
     }
 }
 

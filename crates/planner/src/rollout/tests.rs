@@ -13,5 +13,6 @@ mod sim;
 mod step_laws;
 mod step_observer;
 mod steps;
+mod surge;
 mod way;
 mod writes;

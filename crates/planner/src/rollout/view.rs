@@ -357,7 +357,7 @@ impl<'a> NodeView<'a> {
     }
 
     /// Whether the node has an old and a new pod.
-    fn is_surging(&self) -> bool {
+    pub(super) fn is_surging(&self) -> bool {
         matches!(self.pod_state, PodState::Several { updated: Some(_), outdated: Some(_) })
     }
 
@@ -433,8 +433,7 @@ fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
     };
     let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, desired));
     match (limits, task.pace.max_unavailable) {
-        // With a surge none may be unavailable, but a rollback by deletes needs one.
-        (Some(limits), _) => task.pace.stricter(limits.max_unavailable.max(1), desired),
+        (Some(limits), _) => task.pace.while_deleting(limits.max_unavailable, desired),
         (None, Some(limit)) => limit.scaled(desired).max(1),
         (None, None) => 1,
     }

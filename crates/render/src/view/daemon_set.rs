@@ -8,11 +8,11 @@ use super::nodes::{NodeGroup, NodeRow, groups, sentence};
 use super::pace::{pace, rounds, stays_up};
 use super::risk::Risk;
 use super::steps::{StepView, Times, earliest_end, wait_words};
-use daemonset::model::{Cascade, ManagedBy};
+use daemonset::model::{Cascade, DaemonSetKey, ManagedBy};
 use planner::plan::{
     Access, Action, ActionTotals, BaseChange, Change, Counters, DaemonSetForecast, DaemonSetPlan,
     FieldChange, FieldOwner, NewPods, NodePlan, PauseState, PausedRollout, Reason, RevisionKind,
-    RevisionPlan, Strategy, Wave, Zones,
+    RevisionPlan, SharedBudget, Strategy, Wave, Zones,
 };
 use planner::words::count;
 
@@ -35,6 +35,9 @@ pub(crate) struct DaemonSetView<'a> {
     pub policy: Option<&'a str>,
     /// The DaemonSets that must be done before it begins, separated by commas.
     pub after: Option<String>,
+    /// `at most 2 nodes disturbed at once, together with`, and the DaemonSets that share that
+    /// budget, separated by commas.
+    pub shared_budget: Option<(String, String)>,
     /// `RollingUpdate, at most 42 of 412 unavailable`.
     pub strategy: String,
     /// Whether pods are replaced only after they are deleted manually.
@@ -121,6 +124,7 @@ impl<'a> DaemonSetView<'a> {
             managed_by,
             policy,
             after,
+            shared_budget,
             strategy,
             pause,
             live_template: _,
@@ -156,6 +160,7 @@ impl<'a> DaemonSetView<'a> {
             managed_by: managed_words(*managed_by),
             policy: policy.as_deref(),
             after: (!after.is_empty()).then(|| after.join(", ")),
+            shared_budget: shared_budget.as_ref().and_then(|it| shared_words(it, &plan.key())),
             strategy: strategy_words(*strategy, &plan.waves),
             on_delete: *strategy == Strategy::OnDelete && plan.waves.is_empty(),
             pause: pause.as_ref().map(|pause| pause_words(pause, plan)),
@@ -195,6 +200,16 @@ impl<'a> DaemonSetView<'a> {
     pub(crate) fn access(&self) -> impl Iterator<Item = &'a Access> {
         self.new_pods.into_iter().flat_map(|pods| &pods.access)
     }
+}
+
+/// The shared budget in words; none if no other DaemonSet shares it.
+fn shared_words(shared: &SharedBudget, own: &DaemonSetKey) -> Option<(String, String)> {
+    let SharedBudget { nodes, daemon_sets } = shared;
+    let own = own.to_string();
+    let others: Vec<&str> =
+        daemon_sets.iter().map(String::as_str).filter(|other| *other != own).collect();
+    let words = format!("at most {} disturbed at once, together with", count(*nodes, "node"));
+    (!others.is_empty()).then(|| (words, others.join(", ")))
 }
 
 /// Fields in conflict, then those that are kept.
