@@ -21,7 +21,8 @@ ds-apply "${arguments[@]}" --yes --annotations github --report "$report" -o json
 
 # One line of JSON: what each DaemonSet waits for.
 waits=$(jq -sc 'map(select(.event == "ended") | .daemonSet as $it
-    | .waitsFor[]? | {daemonSet: $it} + .)' "$events")
+    | .waitsFor[]? | {daemonSet: $it} + del(.daemonSet)
+        + (if .daemonSet then {other: .daemonSet} else {} end))' "$events")
 # The approvals that are missing, with the template that each one is of.
 approvals=$(jq -sc '(map(select(.event == "plan") | .plan.daemonSets[]
         | {key: "\(.namespace)/\(.name)", value: .targetTemplate}) | from_entries) as $templates

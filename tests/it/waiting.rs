@@ -141,7 +141,7 @@ fn the_events_say_what_each_one_waits_for() {
         events.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {run}")).clone()
     };
     let after = ended("logging/after");
-    let want = json!([{"kind": "order", "after": "logging/soaks"}]);
+    let want = json!([{"kind": "order", "daemonSet": "logging/soaks"}]);
     assert_eq!((&after["exitCode"], &after["waitsFor"]), (&json!(8), &want), "{after}");
     let words = "does not begin: it comes after logging/soaks, which waits";
     assert_eq!(after["message"], words);

@@ -111,7 +111,7 @@ impl DaemonSetApply<'_> {
 
     /// Notes on the lock that the rollout waits, for runs with `--resume`. While another run has the
     /// lock, that one knows better.
-    async fn note_wait(&self, session: &mut Session) -> Result<(), Error> {
+    pub(super) async fn note_wait(&self, session: &mut Session) -> Result<(), Error> {
         let lock = match session.lock(&self.desired.key, &self.args.pace, self.args.output).await {
             Ok(lock) => lock,
             Err(error) if error.exit() == Exit::Locked => return Ok(()),

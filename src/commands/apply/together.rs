@@ -92,6 +92,7 @@ impl<'a> Together<'a> {
         let mut open = Vec::new();
         for one in &self.all {
             if let Some(held) = one.held(session).await? {
+                one.note_wait(session).await?;
                 one.does_not_begin(&held, session);
                 note(one, Ok(Exit::Waiting), &mut sequence, session)?;
             } else if self.changes(one) {

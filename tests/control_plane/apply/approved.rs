@@ -186,6 +186,16 @@ fn only_approvers_approve_a_step_and_only_once() {
     ends(&site.approve(APPROVER, "half", &[]), 1, &["no terminal; pass `--yes`"]);
     assert_eq!(site.approvals(), None);
 
+    // Those who may only read see the same.
+    let words = ["step half: 50%, approve of approved/agent", "dry run: nothing was changed"];
+    for user in [RUN, APPROVER] {
+        ends(&site.approve(user, "half", &["--dry-run"]), 0, &words);
+    }
+    let shown = site.approve(APPROVER, "half", &["--dry-run", "-o", "json"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!((&shown["step"], &shown["approvedBy"]), (&json!("half"), &Value::Null));
+    assert_eq!(site.approvals(), None);
+
     let before: jiff::Timestamp = jiff::Timestamp::now();
     let done = site.approve(APPROVER, "half", &["--yes"]);
     let words = ["step half: 50%, approve of approved/agent", "agent:v1 -> cr.example/agent:v2"];
@@ -313,6 +323,9 @@ fn what_cannot_be_approved_is_said_and_approvals_become_void() {
     let plain = manifest("void", "v2", &at_most("1"));
     let words = ["no RolloutPolicy with steps applies to void/agent"];
     ends(&approve(&agent, &plain), 1, &words);
+    let v1 = version("void", "v1");
+    let words = ["void/agent is rolled out: no step waits for an approval"];
+    ends(&approve(&agent, &v1), 1, &words);
     let own = v2.replace("  steps:", "  managedBy: ds-apply\n  steps:");
     ends(&approve(&agent, &own), 6, &["void/agent is managed by the DaemonSet controller"]);
 

@@ -104,7 +104,7 @@ impl Site {
         let mut found = Vec::new();
         wait_until("a pod of the Job", SOON, || {
             let selector = format!("--selector=job-name={job}");
-            let active = "--field-selector=status.phase=Pending";
+            let active = "--field-selector=status.phase!=Failed,status.phase!=Succeeded";
             let get = ["-n=ds-plan", "get", "pods", &selector, active, "-o=name"];
             found = self.plane.kubectl(&get).lines().map(str::to_owned).collect();
             !found.is_empty()
@@ -266,9 +266,9 @@ fn a_rollout_that_waits_fails_no_job_and_is_continued_by_the_schedule() {
 
 /// The reason for `--success-exit-codes`: the Job controller would retry a pod that waits at once.
 #[test]
-fn the_job_controller_retries_all_codes_but_those_that_need_a_person() {
+fn the_job_controller_would_retry_a_pod_that_waits() {
     let site = Site::start();
-    for code in [1, 7, 8, 9] {
+    for code in [8, 9] {
         let before = site.pods_of("apply");
         site.pod_ends("apply", code);
         wait_until("another pod", SOON, || site.pods_of("apply") != before);
