@@ -72,8 +72,11 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<History, Error> {
-    let Chosen { snapshot, keys, all_namespaces: _ } =
+    let Chosen { mut snapshot, keys, all_namespaces: _, connection } =
         connection::read_chosen(&args.live, global, shell).await?;
+    // Only rollouts by steps have approvals.
+    let noted = keys.iter().filter(|key| snapshot.steps_note(key).is_some()).cloned().collect();
+    connection.read_approvals_of(noted, &mut snapshot).await?;
     let wanted = |key: &DaemonSetKey| keys.contains(key);
     Ok(plan::history(&snapshot, wanted, question(args), args.values.shown())?)
 }
