@@ -23,7 +23,9 @@ mod removal;
 mod roll;
 mod saved;
 mod session;
+mod sharing;
 mod step_approval;
+mod together;
 mod undo;
 mod unlock;
 

@@ -39,6 +39,7 @@ mod revision;
 mod rollout_history;
 mod secrets;
 mod settle;
+mod shared;
 mod stale;
 mod status;
 mod target;
@@ -61,8 +62,8 @@ pub use document::{
     Access, Action, ActionTotals, ApiVersion, Approved, BaseChange, Change, ClusterSummary,
     Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast,
     ForecastSpan, Guard, GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind,
-    RevisionPlan, RevisionTotals, SourceInfo, SpanKind, StepForecast, StepPlan, StepState,
-    Strategy, TargetRevision, Totals, Warning, Wave, Zones,
+    RevisionPlan, RevisionTotals, SharedBudget, SourceInfo, SpanKind, StepForecast, StepPlan,
+    StepState, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
@@ -128,7 +129,8 @@ pub fn plan(input: Input<'_>) -> Plan {
     let has_windows = desired.iter().any(|it| !it.policy_spec().windows.is_empty());
     let early = has_windows.then(|| StartTimes::seen_in(snapshot));
     let starts = early.as_ref();
-    let request = PlanRequest { force_conflicts, created: created_namespaces, detail, starts };
+    let created = created_namespaces;
+    let request = PlanRequest { force_conflicts, created, detail, starts, desired: &desired };
     let of_one = |(applied, manifest): (&Applied, _)| {
         let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
         daemon_set::plan(snapshot, &fleet, applied, since, request)

@@ -45,6 +45,7 @@ mod request;
 mod roll;
 mod run_event;
 mod send;
+mod share;
 mod state;
 mod steps;
 mod task;
@@ -68,6 +69,7 @@ pub use progress::{Arrival, Progress, Report};
 pub use record::Record;
 pub use request::{Cost, Delete, Precondition, Purpose, Write};
 pub use run_event::{PodEvidence, ReplacedNode, RunEvent, RunEventData, RunEventKind};
+pub use share::counted;
 pub use state::{AllowedActions, Creates, State};
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 

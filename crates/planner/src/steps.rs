@@ -23,6 +23,7 @@ use jiff::Timestamp;
 
 use crate::approval::{ApprovalCheck, step_digest};
 use crate::classification::NodeBudget;
+use crate::shared::NodeRank;
 use daemonset::model::{
     Approval, Calendar, Node, PolicySpec, PolicyStep, StepNodes, StepsNote, Uid,
 };
@@ -48,6 +49,8 @@ pub(crate) struct StepNode<'a> {
     pub update: NodeUpdate,
     /// Restarts of its pod.
     pub restarts: u32,
+    /// What it is to the other DaemonSets of a shared budget.
+    pub shared: NodeRank,
 }
 
 /// How far the update of a node is.
@@ -147,11 +150,25 @@ impl Evaluation<'_> {
     /// Whether the outdated pod of the node at this position may be replaced now, as far as steps
     /// and domains are concerned.
     pub(crate) fn may_begin(&self, at: usize) -> bool {
-        self.waits_for.is_empty()
-            && self.waves[at].is_some_and(|wave| {
-                let is_its_turn = Some(wave.step) == self.current || self.is_broken[at];
-                is_its_turn && self.domains[wave.domain].is_open
-            })
+        self.waits_for.is_empty() && self.is_its_turn(at)
+    }
+
+    /// Whether that may be finished which was begun on the node for another DaemonSet of a shared
+    /// budget: as [`may_begin`](Self::may_begin), but a window may have closed.
+    pub(crate) fn may_finish(&self, at: usize) -> bool {
+        self.waits_for.iter().all(|wait| wait.kind == WaitKind::Window) && self.is_its_turn(at)
+    }
+
+    fn is_its_turn(&self, at: usize) -> bool {
+        self.waves[at].is_some_and(|wave| {
+            let is_its_turn = Some(wave.step) == self.current || self.is_broken[at];
+            is_its_turn && self.domains[wave.domain].is_open
+        })
+    }
+
+    /// The name of the step in progress.
+    pub(crate) fn current_step(&self) -> &str {
+        self.current.map_or(LAST_STEP, |at| self.steps[at].name())
     }
 }
 

@@ -84,6 +84,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         managed_by: ManagedBy::DaemonSetController,
         policy: None,
         after: Vec::new(),
+        shared_budget: None,
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
         pause: None,
         live_template: Some("sha256:1a2b".into()),
@@ -269,9 +270,9 @@ pub(super) fn stepped() -> Plan {
     one.policy = Some("agents".into());
     let wait = |kind, step: &str, until| WaitsFor {
         kind,
+        daemon_set: None,
         step: step.into(),
         domain: None,
-        after: None,
         until,
     };
     one.waits_for = vec![

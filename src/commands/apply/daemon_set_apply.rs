@@ -51,6 +51,14 @@ pub(super) struct DaemonSetApply<'a> {
     pub desired: &'a DesiredDaemonSet,
 }
 
+/// What is to be done under the lock.
+pub(super) enum Prepared {
+    /// Nothing more.
+    Ended(Exit),
+    /// A rollout.
+    Rollout(Box<Task>),
+}
+
 impl InSequence for DaemonSetApply<'_> {
     fn key(&self) -> &DaemonSetKey {
         &self.desired.key
@@ -84,7 +92,7 @@ impl InSequence for DaemonSetApply<'_> {
 impl DaemonSetApply<'_> {
     /// The reason why it does not begin yet; `None` if it has nothing to begin, or only goes back
     /// to the last good template.
-    async fn held(&self, session: &mut Session) -> Result<Option<Held>, Error> {
+    pub(super) async fn held(&self, session: &mut Session) -> Result<Option<Held>, Error> {
         let (key, source) = (&self.desired.key, &self.approved.source);
         let Some(held) = self.predecessors.not_done(key, self.args, source, session).await? else {
             return Ok(None);
@@ -132,7 +140,7 @@ impl DaemonSetApply<'_> {
     }
 
     /// Reports that it does not begin, as the end of its part of the run.
-    fn does_not_begin(&self, held: &Held, session: &Session) {
+    pub(super) fn does_not_begin(&self, held: &Held, session: &Session) {
         let (key, shell) = (&self.desired.key, &session.shell);
         match self.args.output {
             Format::Json => ProgressReporter::plain(key, self.args.output, shell)
@@ -142,7 +150,7 @@ impl DaemonSetApply<'_> {
     }
 
     /// Replaces the error of the lock if the namespace does not exist, as the plan has warned.
-    fn without_namespace(&self, error: Error) -> Error {
+    pub(super) fn without_namespace(&self, error: Error) -> Error {
         let name = self.desired.key.to_string();
         let missing = self.approved.warnings.iter().find(|warning| {
             warning.code == NAMESPACE_MISSING && warning.daemon_set.as_ref() == Some(&name)
@@ -157,6 +165,20 @@ impl DaemonSetApply<'_> {
     }
 
     async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
+        let task = match self.prepared(lock, session).await? {
+            Prepared::Ended(exit) => return Ok(exit),
+            Prepared::Rollout(task) => *task,
+        };
+        let ending = session.run_rollout(&self.owner(), lock, task, self.args.output).await?;
+        self.look_again(&ending, session).await
+    }
+
+    /// Plans it again under its lock, and prepares its rollout if there is anything to do.
+    pub(super) async fn prepared(
+        &self,
+        lock: &Arc<Lock>,
+        session: &mut Session,
+    ) -> Result<Prepared, Error> {
         let mut snapshot = self.snapshot(session).await?;
         // The lock has the current value, even if the user may not list Leases.
         let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
@@ -169,38 +191,40 @@ impl DaemonSetApply<'_> {
         let plan = self.planned(&snapshot);
         check_not_stale(&self.approved_part(), &plan, self.binding, self.args.allow)?;
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
-            return self.reconcile(lock, session).await;
+            return self.reconcile(lock, session).await.map(Prepared::Ended);
         };
         match self.resume((&plan, one), &snapshot, lock, session).await {
             Err(error) if one.pause.is_some() && error.is_forbidden() => {
                 let (daemon_set, source) = (self.desired.key.clone(), Box::new(error));
                 Err(Error::StaysPaused { daemon_set, source })
             }
-            done => done,
+            done => done.map(|task| Prepared::Rollout(Box::new(task))),
         }
     }
 
-    /// Applies the plan.
+    /// The owner of its pods.
+    pub(super) fn owner(&self) -> Owner<'_> {
+        owner(self.desired, None)
+    }
+
+    /// The task that applies the plan.
     async fn resume(
         &self,
         (whole, plan): (&Plan, &DaemonSetPlan),
         snapshot: &Snapshot,
         lock: &Arc<Lock>,
         session: &mut Session,
-    ) -> Result<Exit, Error> {
+    ) -> Result<Task, Error> {
         let key = plan.key().to_string();
         let forecasts = whole.forecast.iter().flat_map(|forecast| &forecast.daemon_sets);
         let node_seconds =
             forecasts.filter(|it| it.daemon_set == key).find_map(|it| it.node_seconds);
         let task = Task { node_seconds, ..self.task(plan, snapshot, session)? };
-        let task = session
+        session
             .unless_interrupted(async |_, cluster| {
                 self.prepare(task, plan, snapshot, cluster, lock).await
             })
-            .await?;
-        let owner = owner(self.desired, None);
-        let ending = session.run_rollout(&owner, lock, task, self.args.output).await?;
-        self.look_again(&ending, session).await
+            .await
     }
 
     /// Reconciles the pods of an empty plan, if `ds-apply` is the controller.
@@ -354,7 +378,11 @@ impl DaemonSetApply<'_> {
     }
 
     /// Checks that a new plan is empty, if the rollout is done.
-    async fn look_again(&self, ending: &Ending, session: &mut Session) -> Result<Exit, Error> {
+    pub(super) async fn look_again(
+        &self,
+        ending: &Ending,
+        session: &mut Session,
+    ) -> Result<Exit, Error> {
         let exit = progress::exit(&ending.outcome);
         if ending.outcome != Outcome::Done {
             return Ok(exit);

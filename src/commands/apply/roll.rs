@@ -11,7 +11,8 @@ use super::permitted;
 use super::planning::{ApprovalRequest, check_not_stale, planned};
 use super::predecessors::Predecessors;
 use super::rehearsed_approvals::Rehearsed;
-use super::session::{Session, find, unlock};
+use super::session::{Rollout, Session, find, unlock};
+use super::sharing::Sharing;
 use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -137,7 +138,16 @@ impl InSequence for One<'_> {
         if !asking.approve(&shown, &[errand], false, session).await?.any {
             return Ok(Exit::Done);
         }
-        let lock = session.lock(self.key, &self.args.pace, self.args.output).await?;
+        let spec = self.pace(find(&snapshot, self.key)?)?;
+        let budget = approved.daemon_sets.first().and_then(|one| one.shared_budget.as_ref());
+        let sharing = match budget {
+            Some(budget) => Sharing::lock(budget, &spec, &[self.key], self.args, session).await?,
+            None => None,
+        };
+        let lock = match sharing.as_ref().and_then(|sharing| sharing.lock_of(self.key)) {
+            Some(lock) => Arc::clone(lock),
+            None => session.lock(self.key, &self.args.pace, self.args.output).await?,
+        };
         let done = async {
             let mut snapshot = self.snapshot(session).await?;
             // The lock has the current value, even if the user may not list Leases.
@@ -153,12 +163,18 @@ impl InSequence for One<'_> {
             }
             check_not_stale(&approved, &plan, binding, self.args.allow)?;
             let task = self.task(&plan, extent, &snapshot, session)?;
-            let owner = Owner::from(find(&snapshot, self.key)?);
-            session.run_rollout(&owner, &lock, task, self.args.output).await
+            let owner = &Owner::from(find(&snapshot, self.key)?);
+            let rollout = Rollout { owner, lock: Arc::clone(&lock), task };
+            session.run_rollouts(vec![rollout], sharing.as_ref(), self.args.output).await
         };
-        let ending = done.await;
+        let endings = done.await;
         unlock(lock).await;
-        Ok(progress::exit(&ending?.outcome))
+        if let Some(sharing) = sharing {
+            sharing.release().await;
+        }
+        let exits =
+            endings?.iter().map(|ending| progress::exit(&ending.outcome)).collect::<Vec<_>>();
+        Ok(exits.into_iter().fold(Exit::Done, Exit::or_more_severe))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,6 +13,7 @@ use super::flags::PaceFlags;
 use super::identity;
 use super::predecessors::NotDone;
 use super::progress::{ProgressReporter, SuggestedUndo};
+use super::sharing::Sharing;
 use crate::atomic_write;
 use crate::connection::{self, Connection};
 use crate::error::{Error, Place, RehearsalError};
@@ -31,7 +32,7 @@ use daemonset::model::{
     Snapshot,
 };
 use executor::{Interrupt, Run};
-use planner::rollout::{Ending, Outcome, Record, Task};
+use planner::rollout::{Ending, Outcome, Record, Report, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
@@ -329,17 +330,37 @@ impl Session {
     }
 
     /// Starts to watch a DaemonSet and its related objects.
-    async fn observe(&mut self, owner: &Owner<'_>) -> Result<Observer, Error> {
-        let clock = self.clock.clone();
+    pub(super) async fn observe(&mut self, owner: &Owner<'_>) -> Result<Observer, Error> {
         let Owner { key, managed_by, .. } = *owner;
+        let selector = match managed_by {
+            ManagedBy::DaemonSetController => owner.spec.selector.clone(),
+            // As the controller, ds-apply has to see pods that the selector no longer matches.
+            ManagedBy::DsApply => LabelSelector::default(),
+        };
+        self.observe_as(key, managed_by, selector).await
+    }
+
+    /// As [`observe`](Self::observe), for a DaemonSet that does not exist, or is not known.
+    pub(super) async fn observe_unknown(
+        &mut self,
+        key: &DaemonSetKey,
+        managed_by: ManagedBy,
+    ) -> Result<Observer, Error> {
+        self.observe_as(key, managed_by, LabelSelector::default()).await
+    }
+
+    async fn observe_as(
+        &mut self,
+        key: &DaemonSetKey,
+        managed_by: ManagedBy,
+        selector: LabelSelector,
+    ) -> Result<Observer, Error> {
+        let clock = self.clock.clone();
         self.unless_interrupted(async |shell, cluster| {
-            let (selector, events) = match managed_by {
-                ManagedBy::DaemonSetController => {
-                    (owner.spec.selector.clone(), may_watch_events(cluster, key).await)
-                }
-                // As the controller, ds-apply has to see pods that the selector no longer matches,
-                // and needs no events about itself.
-                ManagedBy::DsApply => (LabelSelector::default(), false),
+            let events = match managed_by {
+                ManagedBy::DaemonSetController => may_watch_events(cluster, key).await,
+                // ds-apply needs no events about itself.
+                ManagedBy::DsApply => false,
             };
             let target = WatchedDaemonSet { key: key.clone(), managed_by, selector, events };
             Ok(cluster.live().observe(&target, clock, shell.now).await?)
@@ -358,39 +379,103 @@ impl Session {
         task: Task,
         output: Format,
     ) -> Result<Ending, Error> {
-        let Owner { key, managed_by, .. } = *owner;
-        self.acts();
-        let observer = self.observe(owner).await?;
-        let mut reporter =
-            ProgressReporter::new(key, output, &self.shell).suggesting(self.suggested_undo);
-        let mut clocks = Clocks { cluster: &self.cluster, shown: false };
-        let (recorded, mut events) = (self.recording.is_some(), Vec::new());
-        let domain_key = task.pace.domains.as_ref().map(|domains| domains.key.clone());
-        let lock = Arc::clone(lock);
-        let interrupts = &mut self.interrupts;
-        let last_seen = observer.clone();
-        let cluster = self.cluster.live().clone();
-        let run = Run { key, lock, managed_by, cluster, observer, interrupts, task };
-        let ending = run.to_its_end(|report, now| {
-            clocks.report(&reporter, now);
-            reporter.report(report, now);
-            if recorded {
-                events.push((now, report.clone()));
-            }
-        });
-        let (ending, now) = ending.await;
-        clocks.report(&reporter, now);
-        self.interrupted |= ending.interrupted;
-        self.outcomes.insert(key.clone(), ending.outcome.clone());
-        let evidence = evidence::gather(&ending, key, &last_seen, &self.cluster, self.logs).await;
-        reporter.end(&ending, &evidence, now);
-        if let Some(recording) = &mut self.recording {
-            let key = key.clone();
-            let record = Record { key, domain_key, events, ending: ending.clone() };
-            recording.records.push(record);
-        }
-        Ok(ending)
+        let rollout = Rollout { owner, lock: Arc::clone(lock), task };
+        let mut endings = self.run_rollouts(vec![rollout], None, output).await?;
+        // One rollout has one ending.
+        endings.pop().ok_or(Error::Interrupted)
     }
+
+    /// Runs rollouts, and reports their progress; several share a budget. The endings have the same
+    /// order.
+    ///
+    /// # Errors
+    /// The cluster cannot be watched.
+    pub(super) async fn run_rollouts(
+        &mut self,
+        rollouts: Vec<Rollout<'_>>,
+        sharing: Option<&Sharing>,
+        output: Format,
+    ) -> Result<Vec<Ending>, Error> {
+        self.acts();
+        let mut observers = BTreeMap::new();
+        for rollout in &rollouts {
+            let observer = self.observe(rollout.owner).await?;
+            observers.insert(rollout.owner.key.clone(), observer);
+        }
+        let shared = match sharing {
+            Some(sharing) => Some(sharing.begin(&observers, self).await?),
+            None => None,
+        };
+        let keys: Vec<DaemonSetKey> = rollouts.iter().map(|it| it.owner.key.clone()).collect();
+        // Several bars would overwrite each other.
+        let shell = Shell { draws: self.shell.draws && keys.len() == 1, ..self.shell.clone() };
+        let reporters: Vec<Mutex<ProgressReporter<'_>>> = keys
+            .iter()
+            .map(|key| ProgressReporter::new(key, output, &shell).suggesting(self.suggested_undo))
+            .map(Mutex::new)
+            .collect();
+        let clocks = Mutex::new(Clocks { cluster: &self.cluster, shown: false });
+        let events: Vec<Mutex<Vec<_>>> = keys.iter().map(|_| Mutex::default()).collect();
+        let recorded = self.recording.is_some();
+        let domain_key = |rollout: &Rollout<'_>| {
+            rollout.task.pace.domains.as_ref().map(|domains| domains.key.clone())
+        };
+        let domain_keys: Vec<Option<String>> = rollouts.iter().map(domain_key).collect();
+        let runs = rollouts.into_iter().zip(&reporters).zip(&events);
+        let runs = runs.map(|((Rollout { owner, lock, task }, reporter), events)| {
+            let Owner { key, managed_by, .. } = *owner;
+            let observer = observers[key].clone();
+            let cluster = self.cluster.live().clone();
+            let seat = shared.as_ref().and_then(|shared| shared.seat(key));
+            let run = Run { key: key.clone(), lock, managed_by, cluster, observer, task, seat };
+            let clocks = &clocks;
+            (run, move |report: &Report, now| {
+                let mut reporter = unpoisoned(reporter.lock());
+                unpoisoned(clocks.lock()).report(&reporter, now);
+                reporter.report(report, now);
+                if recorded {
+                    unpoisoned(events.lock()).push((now, report.clone()));
+                }
+            })
+        });
+        let runs = runs.collect();
+        let ended = executor::together(runs, shared.as_deref(), &mut self.interrupts).await;
+        let keys = keys.iter().zip(domain_keys);
+        let ended = keys.zip(reporters).zip(events).zip(ended);
+        let mut endings = Vec::new();
+        for ((((key, domain_key), reporter), events), (ending, now)) in ended {
+            let reporter = unpoisoned(reporter.into_inner());
+            unpoisoned(clocks.lock()).report(&reporter, now);
+            self.interrupted |= ending.interrupted;
+            self.outcomes.insert(key.clone(), ending.outcome.clone());
+            let last_seen = &observers[key];
+            let evidence =
+                evidence::gather(&ending, key, last_seen, &self.cluster, self.logs).await;
+            reporter.end(&ending, &evidence, now);
+            if let Some(recording) = &mut self.recording {
+                let (key, events) = (key.clone(), unpoisoned(events.into_inner()));
+                let record = Record { key, domain_key, events, ending: ending.clone() };
+                recording.records.push(record);
+            }
+            endings.push(ending);
+        }
+        Ok(endings)
+    }
+}
+
+/// The value of a mutex. Nobody writes half a value.
+fn unpoisoned<T>(value: Result<T, PoisonError<T>>) -> T {
+    value.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A rollout to run.
+pub(super) struct Rollout<'a> {
+    /// The DaemonSet.
+    pub owner: &'a Owner<'a>,
+    /// The lock on it.
+    pub lock: Arc<Lock>,
+    /// The task.
+    pub task: Task,
 }
 
 /// Reports once that the clocks of the API servers differ.

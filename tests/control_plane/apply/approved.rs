@@ -89,6 +89,7 @@ impl<'p> Site<'p> {
             started_at: Some(at),
             steps: done.iter().map(|(name, digest)| ((*name).to_owned(), step(digest))).collect(),
             approvals_void_before: None,
+            waits_since: None,
         };
         let patch = json!({"metadata": {"annotations": {STEPS_ANNOTATION: note.text()}}});
         let patch = format!("--patch={patch}");

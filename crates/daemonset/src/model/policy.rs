@@ -85,6 +85,12 @@ pub struct PolicySpec {
     #[serde(default, deserialize_with = "keys")]
     #[schemars(with = "Vec<String>")]
     pub after: Vec<DaemonSetKey>,
+    /// Maximum number of nodes that all selected DaemonSets together may disturb at the same time: a
+    /// node counts while one of them should have a pod there and has no available one. A percentage
+    /// is of the nodes on which any of them should have a pod, rounded up.
+    #[serde(default)]
+    #[schemars(with = "Option<IntOrPercentSchema>")]
+    pub shared_budget: Option<IntOrPercent>,
     /// Groups of nodes, such as zones, that are updated one after the other in every step.
     #[serde(default)]
     pub domains: Option<Domains>,
@@ -244,6 +250,8 @@ impl PolicySpec {
             steps: Vec::new(),
             windows: Vec::new(),
             exclusions: Vec::new(),
+            // If it has to wait for a budget, what is wanted stays.
+            while_waiting: WhileWaiting::Target,
             max_duration: None,
             ..self.clone()
         }
@@ -266,6 +274,7 @@ impl Default for PolicySpec {
             min_ready_seconds: None,
             ramp: Ramp::default(),
             after: Vec::new(),
+            shared_budget: None,
             domains: None,
             steps: Vec::new(),
             windows: Vec::new(),

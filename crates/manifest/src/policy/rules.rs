@@ -29,7 +29,7 @@ pub(super) type Violation = (String, String);
 /// Fields and values that are refused with a message of their own.
 pub(super) fn of_fields(policy: &Value) -> Vec<Violation> {
     let spec = &policy["spec"];
-    let mut found: Vec<Violation> = ["preconditions", "gates", "prePull", "sharedBudget"]
+    let mut found: Vec<Violation> = ["preconditions", "gates", "prePull"]
         .into_iter()
         .filter(|field| spec.get(field).is_some())
         .map(|field| (format!("spec.{field}"), format!("`{field}` is not supported yet")))
@@ -57,6 +57,10 @@ pub(super) fn of_spec(spec: &PolicySpec) -> Vec<Violation> {
     }
     twice(&spec.after, DaemonSetKey::to_string, "spec.after", &mut found);
     of_windows(spec, &mut found);
+    if spec.shared_budget.is_some_and(IntOrPercent::is_zero) {
+        let message = "no node could ever begin; use 1 or more".to_owned();
+        found.push(("spec.sharedBudget".to_owned(), message));
+    }
     if let Some(domains) = &spec.domains {
         of_domains(domains, &mut found);
     }

@@ -120,7 +120,8 @@ const REFUSED: &[(&str, &[&str])] = &[
     ("preconditions: []", &["15:3: spec.preconditions: `preconditions` is not supported yet"]),
     ("gates: [{name: a}]", &["15:3: spec.gates: `gates` is not supported yet"]),
     ("prePull: {parallel: 1}", &["15:3: spec.prePull: `prePull` is not supported yet"]),
-    ("sharedBudget: 5%", &["15:17: spec.sharedBudget: `sharedBudget` is not supported yet"]),
+    ("sharedBudget: 0", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
+    ("sharedBudget: 0%", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
     (
         "order: 3\nonFailure: park",
         &[

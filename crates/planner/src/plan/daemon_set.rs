@@ -18,7 +18,7 @@ use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
 use super::secrets::ShownValues;
 use super::waves::Schedule;
-use super::{forecast, object, warnings, waves};
+use super::{forecast, object, shared, warnings, waves};
 use crate::steps::{WaitsFor, approved_steps};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -57,6 +57,8 @@ pub(super) struct PlanRequest<'a> {
     pub detail: Detail<'a>,
     /// Start times of pods, if a policy has windows.
     pub starts: Option<&'a StartTimes>,
+    /// The DaemonSets of the source.
+    pub desired: &'a [&'a DesiredDaemonSet],
 }
 
 /// Plans one DaemonSet.
@@ -65,9 +67,11 @@ pub(super) fn plan<'a>(
     fleet: &'a Fleet<'a>,
     applied: &'a Applied,
     since: Option<BaseChange>,
-    PlanRequest { force_conflicts, created, detail, starts }: PlanRequest<'_>,
+    PlanRequest { force_conflicts, created, detail, starts, desired: all }: PlanRequest<'_>,
 ) -> Planned {
     let desired = &applied.desired;
+    let shared_budget =
+        desired.policy.as_ref().and_then(|policy| shared::shared_budget(policy, all, snapshot));
     let live = snapshot.daemon_set(&desired.key);
     let (pause, unreadable) = held(live);
     let changes = changes(live, pause.as_ref(), desired, detail.show_values);
@@ -81,6 +85,7 @@ pub(super) fn plan<'a>(
     let request = RolloutRequest {
         strategy,
         pace,
+        shared_budget: shared_budget.as_ref().map(|budget| budget.nodes),
         untouched: untouched(change, live),
         described: detail.into(),
         node_seconds,
@@ -100,6 +105,7 @@ pub(super) fn plan<'a>(
         managed_by: desired.managed_by,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         after: pace.after.iter().map(ToString::to_string).collect(),
+        shared_budget,
         strategy,
         pause,
         live_template: live.map(|live| template_digest(live.spec.template.raw())),
@@ -235,6 +241,8 @@ pub(super) struct RolloutRequest<'a> {
     pub strategy: Strategy,
     /// The policy.
     pub pace: &'a PolicySpec,
+    /// The budget that it shares with other DaemonSets, in nodes.
+    pub shared_budget: Option<u32>,
     /// The reason why no action is planned at all, if there is one.
     pub untouched: Option<Reason>,
     /// The nodes that get pods and reasons.
@@ -249,8 +257,16 @@ pub(super) struct RolloutRequest<'a> {
 
 /// Plans the nodes and their waves.
 pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutRequest<'_>) -> Rollout {
-    let RolloutRequest { strategy, pace, untouched, described, node_seconds, live, snapshot } =
-        request;
+    let RolloutRequest {
+        strategy,
+        pace,
+        shared_budget,
+        untouched,
+        described,
+        node_seconds,
+        live,
+        snapshot,
+    } = request;
     let last_good = last_good(live, snapshot);
     let PlannedNodes { mut nodes, budget_views, idle } =
         nodes::planned_nodes(daemon_set_view, pace, last_good.as_ref(), described);
@@ -266,6 +282,7 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
     let rules = waves::Rules {
         strategy,
         pace,
+        shared_budget,
         min_ready_seconds: pace.min_ready(owner.spec),
         templates: &daemon_set_view.target.templates,
         fleet: daemon_set_view.view().fleet,

@@ -125,6 +125,9 @@ pub struct DaemonSetPlan {
     /// `NAMESPACE/NAME` of the DaemonSets that must be done before it begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
+    /// The budget that it shares with other DaemonSets; none if its policy has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_budget: Option<SharedBudget>,
     /// Update strategy, resolved to numbers for this cluster; while paused, the declared one.
     pub strategy: Strategy,
     /// The paused or aborted rollout that this plan resumes.
@@ -268,6 +271,16 @@ pub enum Strategy {
         /// Number of desired nodes after the apply, from which percentages were resolved.
         desired: u32,
     },
+}
+
+/// The budget of several DaemonSets together, resolved to a number for this cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SharedBudget {
+    /// Maximum number of nodes that all of them together disturb at the same time.
+    pub nodes: u32,
+    /// `NAMESPACE/NAME` of each, in the order in which their pods on a node are replaced.
+    pub daemon_sets: Vec<String>,
 }
 
 /// Current and target revision of a DaemonSet.

@@ -122,7 +122,10 @@ fn empty_step(plan: &DaemonSetPlan, empty: &[String]) -> Option<Guard> {
 fn surge_under_policy(plan: &DaemonSetPlan, desired: &DesiredDaemonSet) -> Option<Guard> {
     let surges = matches!(plan.strategy, Strategy::RollingUpdate { max_surge: 1.., .. });
     let policy = desired.policy.as_ref().filter(|_| surges)?;
-    let fields = [(policy.spec.domains.is_some(), "domains")];
+    let fields = [
+        (policy.spec.domains.is_some(), "domains"),
+        (policy.spec.shared_budget.is_some(), "sharedBudget"),
+    ];
     let set: Vec<&str> = fields.into_iter().filter_map(|(is, name)| is.then_some(name)).collect();
     let set = set.join(" and ");
     let message = format!(

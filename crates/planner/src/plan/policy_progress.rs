@@ -110,6 +110,7 @@ pub(super) fn progress<'a>(
         strategy: paced(strategy(&view.view()), pace, &view),
         pace,
         untouched: live.terminating.then_some(Reason::DaemonSetTerminating),
+        shared_budget: None,
         node_seconds: pace.progress_deadline.0,
         described,
         live: Some(live),

@@ -169,6 +169,7 @@ fn removal(
         managed_by: live.managed_by,
         policy: None,
         after: Vec::new(),
+        shared_budget: None,
         strategy: strategy(&daemon_set_view.view()),
         pause,
         live_template: Some(template.clone()),

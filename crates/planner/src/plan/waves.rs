@@ -15,6 +15,7 @@ use jiff::Timestamp;
 
 use super::document::{Action, NodePlan, StepPlan, StepState, Strategy, Wave};
 use crate::classification::{NodeBudget, SkippedNodes, Templates};
+use crate::shared::NodeRank;
 use crate::steps::{
     Evaluation, Progress, StepNode, StepProgress, StepsInput, WaitsFor, WaveId, empty_steps,
     evaluate,
@@ -47,6 +48,8 @@ pub(super) struct Rules<'a> {
     pub strategy: Strategy,
     /// The policy.
     pub pace: &'a PolicySpec,
+    /// The budget that it shares with other DaemonSets, in nodes.
+    pub shared_budget: Option<u32>,
     /// Time that new pods must stay up.
     pub min_ready_seconds: MinReady,
     /// Templates of the pods.
@@ -172,6 +175,8 @@ fn wave(id: WaveId, evaluation: &Evaluation<'_>, limits: Limits, rules: &Rules<'
         max_surge,
         domain_max_unavailable: domain.max_unavailable,
         domains_at_once: domains.map(|domains| domains.at_once),
+        // With a surge, a guard blocks the plan.
+        shared_budget: rules.shared_budget,
         // The built-in controller, which does the surge, has no ramp.
         ramp: if max_surge > 0 { Ramp::None } else { pace.ramp },
         min_ready_seconds,
@@ -246,6 +251,7 @@ impl<'a> Stepped<'a> {
                 is_unavailable,
                 update: view.update,
                 restarts: view.restarts,
+                shared: NodeRank::default(),
             });
         }
         stepped

@@ -7,16 +7,18 @@ use jiff::Timestamp;
 use super::decide::{Halt, Step};
 use super::effect::Effect;
 use super::gate;
-use super::next_deletes::{self, Next, Replacer};
+use super::next_deletes::{self, Next, Replacer, Shared};
 use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::{Arrival, Report};
 use super::request::Delete;
+use super::share::in_rollout;
 use super::state::{Awaited, Creates, RequestState, Stall, State, Waiting};
 use super::steps;
 use super::task::Target;
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
-use crate::steps::WaitsFor;
+use crate::shared::{Share, ShareCourse, Slots};
+use crate::steps::{WaitKind, WaitsFor};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
 
@@ -44,7 +46,7 @@ impl Step<'_, '_> {
             return Paced::Failed(failed);
         }
         let policy = self.policy();
-        let nodes = self.step_nodes(view);
+        let nodes = self.step_nodes(view, view.live);
         let evaluation = self.evaluated(&nodes, &policy, view.live);
         if self.is_to_note(view, replacer)
             && let Err(halt) = self.note_steps(&evaluation, &policy, view.live)
@@ -57,7 +59,19 @@ impl Step<'_, '_> {
         if self.is_overdue(&policy, view.live) && evaluation.current.is_some() {
             return Paced::Failed(BTreeMap::new());
         }
-        match next_deletes::next(view, self.state, replacer, &evaluation) {
+        let next = match self.observed.siblings {
+            None => next_deletes::next(view, self.state, replacer, &evaluation, None),
+            Some(siblings) => {
+                let nodes = in_rollout(view, &evaluation);
+                self.shared_nodes = Some((evaluation.waits_for.clone(), nodes.clone()));
+                let (daemon_set, course) = (siblings.daemon_set.clone(), ShareCourse::Rolling);
+                let own = Share { daemon_set, course, nodes };
+                let slots = Slots::of(&own, siblings);
+                let shared = Shared { slots: &slots, takes_turns: self.is_forward() };
+                next_deletes::next(view, self.state, replacer, &evaluation, Some(shared))
+            }
+        };
+        match next {
             Next::Held(waits_for) => Paced::Held(waits_for),
             Next::Wait { until } => {
                 self.wake_at(until);
@@ -65,6 +79,9 @@ impl Step<'_, '_> {
             }
             Next::NothingLeft => Paced::Clean,
             Next::Stalled(what) => match self.stalled(what) {
+                Some(_) if self.is_forward() && matches!(what, Stall::SharedBudget { .. }) => {
+                    Paced::Held(vec![shared_budget(evaluation.current_step())])
+                }
                 Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
                 None => Paced::Wait,
             },
@@ -101,6 +118,7 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn delete(&mut self, delete: Delete) {
+        self.share_delete(&delete.node);
         let pods = &mut self.state.pods;
         if pods.deleted.insert(delete.uid.clone(), RequestState::Out).is_none() {
             pods.count += 1;
@@ -116,6 +134,9 @@ impl Step<'_, '_> {
             Stall::Controller(step) => PauseReason::ControllerStalled { step, seconds },
             Stall::Budget { unavailable, outdated: _ } => {
                 PauseReason::MaxUnavailableReached { unavailable, allowed: view.allowed, seconds }
+            }
+            Stall::SharedBudget { taken, allowed, outdated: _ } => {
+                PauseReason::SharedBudgetReached { taken, allowed, seconds }
             }
             Stall::OldPods { nodes: _ } => PauseReason::OldPodsRemain {
                 nodes: next_deletes::ready_on_unready_nodes(view),
@@ -260,5 +281,16 @@ impl Step<'_, '_> {
             self.state.shown.progress = Some(progress);
             self.report(Report::Progress(progress));
         }
+    }
+}
+
+/// The wait for nodes that others disturb.
+fn shared_budget(step: &str) -> WaitsFor {
+    WaitsFor {
+        kind: WaitKind::SharedBudget,
+        daemon_set: None,
+        step: step.to_owned(),
+        domain: None,
+        until: None,
     }
 }

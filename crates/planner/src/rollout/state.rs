@@ -12,6 +12,7 @@ use super::progress::Progress;
 use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
 use super::task::{Goal, Task};
+use crate::shared::Share;
 use crate::steps::WaitsFor;
 use daemonset::model::{Approval, NodeName, RevisionName, RevisionRef, StepsNote, TextMap, Uid};
 
@@ -77,6 +78,8 @@ pub struct State {
     /// The stall and its start, while the rollout makes no progress.
     pub(super) stall: Option<(Timestamp, Stall)>,
     pub(super) shown: Shown,
+    /// What this run has to do with the nodes of a shared budget, if it has one.
+    pub(super) share: Option<Share>,
     pub(super) finished: bool,
 }
 
@@ -272,6 +275,8 @@ pub(super) enum Stall {
     Controller(ControllerStep),
     /// `maxUnavailable` is reached: number of unavailable nodes, and of outdated ones.
     Budget { unavailable: u32, outdated: u32 },
+    /// `sharedBudget` is taken up: number of nodes, their maximum, and outdated nodes.
+    SharedBudget { taken: u32, allowed: u32, outdated: u32 },
     /// Outdated pods are Ready on this number of nodes that are not Ready.
     OldPods { nodes: usize },
     /// This number of nodes has no pod.
@@ -339,6 +344,7 @@ impl State {
             blind: None,
             stall: None,
             shown: Shown::default(),
+            share: None,
             finished: false,
             task: Arc::new(task),
         }
@@ -357,6 +363,12 @@ impl State {
     /// The nodes on which the in-process controller may create pods until the next step.
     pub fn creates(&self) -> &Creates {
         &self.creates
+    }
+
+    /// What the run has to do with the nodes of a shared budget, after the last step; `None` if it
+    /// has none.
+    pub fn share(&self) -> Option<&Share> {
+        self.share.as_ref()
     }
 
     /// Whether any request is pending.

@@ -18,10 +18,12 @@ use super::effect::Effect;
 use super::outcome::{Attempt, Interference, Outcome, Overdue};
 use super::progress::Report;
 use super::request::Purpose;
+use super::share::in_rollout;
 use super::state::{Course, RequestState};
-use super::task::{Goal, Provenance, Target};
+use super::task::{Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView};
 use crate::plan::{PauseState, PausedRollout, template_digest};
+use crate::shared::Siblings;
 use crate::steps::{
     Evaluation, NodeUpdate, StepNode, StepsInput, WaitsFor, approved_steps, evaluate, needs_note,
 };
@@ -34,19 +36,20 @@ use daemonset::model::{
 impl<'w> Step<'_, 'w> {
     /// The policy in force: after a failure, only its budgets.
     pub(super) fn policy(&self) -> Cow<'static, PolicySpec> {
-        let forward = match (&self.task.goal, &self.state.course) {
-            (Goal::Apply(_) | Goal::Roll(_), Course::Forward | Course::Waiting(_)) => true,
-            (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_))
-            | (Goal::GoBack | Goal::Release { .. }, _) => false,
-        };
         let pace = &self.task.pace;
-        Cow::Owned(if forward { pace.clone() } else { pace.budgets() })
+        Cow::Owned(if self.is_forward() { pace.clone() } else { pace.budgets() })
     }
 
-    /// The nodes of this view as the steps see them.
-    pub(super) fn step_nodes<'v>(&self, view: &'v RolloutView<'w>) -> Vec<StepNode<'v>> {
-        let last_good = self.last_good(view.live);
-        view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect()
+    /// The nodes of this view as the steps see them. `live` is the live object, also if the view is
+    /// of another template.
+    pub(super) fn step_nodes<'v>(
+        &self,
+        view: &'v RolloutView<'_>,
+        live: &'w DaemonSet,
+    ) -> Vec<StepNode<'v>> {
+        let last_good = self.last_good(live);
+        let siblings = self.observed.siblings;
+        view.node_views.iter().map(|it| step_node(it, last_good.as_ref(), siblings)).collect()
     }
 
     /// Evaluates the steps for these nodes. `target` is the template that is rolled out.
@@ -196,13 +199,14 @@ impl<'w> Step<'_, 'w> {
         if self.is_overdue(&policy, &after) {
             return Ok(None);
         }
-        let last_good = self.last_good(live);
-        let nodes: Vec<_> =
-            view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect();
+        let nodes = self.step_nodes(&view, live);
         let evaluation = self.evaluated(&nodes, &policy, &after);
         let waits_for = evaluation.waits_for.clone();
         if waits_for.is_empty() {
             return Ok(None);
+        }
+        if self.observed.siblings.is_some() {
+            self.shared_nodes = Some((waits_for.clone(), in_rollout(&view, &evaluation)));
         }
         // A soak that begins only now, because the note was lost or the step before has just ended,
         // would begin again in each run. Of a rollout that has not begun, nothing is noted.
@@ -225,9 +229,7 @@ impl<'w> Step<'_, 'w> {
         }
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
-        let last_good = self.last_good(live);
-        let nodes: Vec<_> =
-            view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect();
+        let nodes = self.step_nodes(&view, live);
         !self.evaluated(&nodes, &policy, &after).is_last()
     }
 
@@ -371,7 +373,11 @@ fn with_template(live: &DaemonSet, target: &Target) -> DaemonSet {
     after
 }
 
-fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> StepNode<'v> {
+fn step_node<'v>(
+    node_view: &NodeView<'v>,
+    last_good: Option<&RevisionHash>,
+    siblings: Option<&Siblings>,
+) -> StepNode<'v> {
     // A surge of the controller has begun there.
     let outdated = node_view.outdated_pod().filter(|_| !node_view.is_surging());
     let (update, pod) = match (outdated, node_view.pod_state) {
@@ -399,6 +405,7 @@ fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> 
         is_unavailable: node_view.is_unavailable(),
         update,
         restarts: pod.map_or(0, |pod| pod.restarts),
+        shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),
     }
 }
 

@@ -17,15 +17,16 @@ use daemonset::model::{DaemonSetKey, PolicyStep};
 pub struct WaitsFor {
     /// What it is.
     pub kind: WaitKind,
+    /// The other DaemonSet: the one that must be done first, or one of the shared budget that waits or
+    /// has stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon_set: Option<String>,
     /// The step in progress; none before a rollout that waits for another DaemonSet.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub step: String,
     /// The domain that soaks, if it is not the whole step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// `NAMESPACE/NAME` of the DaemonSet that must be done first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
     /// The time at which the wait ends, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
@@ -47,6 +48,8 @@ pub enum WaitKind {
     ReadyNode,
     /// Another DaemonSet must be done first (`after` of the policy).
     Order,
+    /// The nodes of the shared budget are disturbed, or another DaemonSet of it has stopped.
+    SharedBudget,
 }
 
 impl WaitsFor {
@@ -54,9 +57,9 @@ impl WaitsFor {
     pub fn another(daemon_set: &DaemonSetKey) -> Self {
         Self {
             kind: WaitKind::Order,
+            daemon_set: Some(daemon_set.to_string()),
             step: String::new(),
             domain: None,
-            after: Some(daemon_set.to_string()),
             until: None,
         }
     }
@@ -67,7 +70,7 @@ impl WaitKind {
     pub fn needs_person(self) -> bool {
         match self {
             Self::Approval => true,
-            Self::Soak | Self::Window | Self::ReadyNode | Self::Order => false,
+            Self::Soak | Self::Window | Self::ReadyNode | Self::Order | Self::SharedBudget => false,
         }
     }
 }
@@ -78,9 +81,9 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     let step = &evaluation.steps[current];
     let wait = |kind, domain: Option<&str>, until| WaitsFor {
         kind,
+        daemon_set: None,
         step: step.name().to_owned(),
         domain: domain.map(str::to_owned),
-        after: None,
         until,
     };
     if let Progress::Complete { note: _, until } = &step.progress {
@@ -133,9 +136,14 @@ fn is_under_way(input: &StepsInput<'_, '_>) -> bool {
 /// `step canary soaks until 2026-01-01T00:00:00Z`.
 impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, step, domain, after, until } = self;
-        if let Some(after) = after {
-            return write!(f, "it comes after {after}");
+        let Self { kind, daemon_set, step, domain, until } = self;
+        match (kind, daemon_set) {
+            (WaitKind::Order, Some(first)) => return write!(f, "it comes after {first}"),
+            (WaitKind::SharedBudget, Some(sibling)) => {
+                return write!(f, "step {step} waits for {sibling}, which has stopped");
+            }
+            (_, Some(sibling)) => write!(f, "{sibling}: ")?,
+            (_, None) => {}
         }
         write!(f, "step {step}")?;
         domain.iter().try_for_each(|domain| match domain.as_str() {
@@ -148,16 +156,19 @@ impl fmt::Display for WaitsFor {
             WaitKind::Window => " waits for a maintenance window",
             WaitKind::ReadyNode => " has no Ready node",
             WaitKind::Order => " comes after another DaemonSet",
+            WaitKind::SharedBudget => " waits for nodes of the shared budget",
         })?;
         match (kind, until) {
             (_, None) => Ok(()),
             (WaitKind::Window, Some(until)) => write!(f, ", the next one opens at {until}"),
             (
-                WaitKind::Soak | WaitKind::Approval | WaitKind::ReadyNode | WaitKind::Order,
+                WaitKind::Soak
+                | WaitKind::Approval
+                | WaitKind::ReadyNode
+                | WaitKind::Order
+                | WaitKind::SharedBudget,
                 Some(until),
-            ) => {
-                write!(f, " until {until}")
-            }
+            ) => write!(f, " until {until}"),
         }
     }
 }

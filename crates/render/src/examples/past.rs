@@ -143,9 +143,9 @@ pub(crate) fn pause(state: PauseState) -> PausedRollout {
 pub(crate) fn soak() -> WaitsFor {
     WaitsFor {
         kind: WaitKind::Soak,
+        daemon_set: None,
         step: "canary".into(),
         domain: None,
-        after: None,
         until: Some("2026-08-01T12:30:00Z".parse().unwrap()),
     }
 }

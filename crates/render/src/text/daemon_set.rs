@@ -27,11 +27,16 @@ const WIDEST: usize = 56;
 pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: TextOptions) {
     page.push(title(daemon_set));
     let names = daemon_set.revision_names.as_ref().filter(|_| options.verbose);
+    let shared = daemon_set.shared_budget.as_ref();
+    let shared = shared.map(|(words, keys)| {
+        format!("Shared budget: {}.", neutral::line(&format!("{words} {keys}")))
+    });
     let facts = [
         (ASIDE, names.map(|names| format!("ControllerRevision {names}"))),
         (ASIDE, daemon_set.counters.clone().filter(|_| options.verbose)),
         (ASIDE, daemon_set.managed_by.map(str::to_owned)),
         (ASIDE, daemon_set.after.as_ref().map(|keys| format!("After {}.", neutral::line(keys)))),
+        (ASIDE, shared),
         (CHANGE, daemon_set.pause.clone()),
     ];
     for (style, fact) in facts.into_iter().filter_map(|(style, fact)| Some((style, fact?))) {

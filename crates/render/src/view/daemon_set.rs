@@ -9,11 +9,11 @@ use super::pace::{pace, rounds, stays_up};
 use super::risk::Risk;
 use super::steps::{StepView, Times, earliest_end, wait_words};
 use super::timeline::TimelineView;
-use daemonset::model::{Cascade, ManagedBy};
+use daemonset::model::{Cascade, DaemonSetKey, ManagedBy};
 use planner::plan::{
     Access, Action, ActionTotals, BaseChange, Change, Counters, DaemonSetForecast, DaemonSetPlan,
     FieldChange, FieldOwner, NewPods, NodePlan, PauseState, PausedRollout, Reason, RevisionKind,
-    RevisionPlan, Strategy, Wave, Zones,
+    RevisionPlan, SharedBudget, Strategy, Wave, Zones,
 };
 use planner::words::count;
 
@@ -36,6 +36,9 @@ pub(crate) struct DaemonSetView<'a> {
     pub policy: Option<&'a str>,
     /// The DaemonSets that must be done before it begins, separated by commas.
     pub after: Option<String>,
+    /// `at most 2 nodes disturbed at once, together with`, and the DaemonSets that share that
+    /// budget, separated by commas.
+    pub shared_budget: Option<(String, String)>,
     /// `RollingUpdate, at most 42 of 412 unavailable`.
     pub strategy: String,
     /// Whether a run can replace the pods of a wave by its number (`ds-apply step --wave`).
@@ -128,6 +131,7 @@ impl<'a> DaemonSetView<'a> {
             managed_by,
             policy,
             after,
+            shared_budget,
             strategy,
             pause,
             live_template: _,
@@ -166,6 +170,7 @@ impl<'a> DaemonSetView<'a> {
             managed_by: managed_words(*managed_by),
             policy: policy.as_deref(),
             after: (!after.is_empty()).then(|| after.join(", ")),
+            shared_budget: shared_budget.as_ref().and_then(|it| shared_words(it, &plan.key())),
             strategy: strategy_words(*strategy, &plan.waves),
             can_step,
             on_delete: *strategy == Strategy::OnDelete && plan.waves.is_empty(),
@@ -213,6 +218,16 @@ impl<'a> DaemonSetView<'a> {
 /// Whether waves are those of steps or domains.
 fn are_named(waves: &[Wave]) -> bool {
     waves.iter().any(|wave| wave.step.is_some() || wave.domain.is_some())
+}
+
+/// The shared budget in words; none if no other DaemonSet shares it.
+fn shared_words(shared: &SharedBudget, own: &DaemonSetKey) -> Option<(String, String)> {
+    let SharedBudget { nodes, daemon_sets } = shared;
+    let own = own.to_string();
+    let others: Vec<&str> =
+        daemon_sets.iter().map(String::as_str).filter(|other| *other != own).collect();
+    let words = format!("at most {} disturbed at once, together with", count(*nodes, "node"));
+    (!others.is_empty()).then(|| (words, others.join(", ")))
 }
 
 /// Fields in conflict, then those that are kept.

@@ -241,7 +241,7 @@ fn state_words(
 
 /// `step canary soaks until Wed 04:40 UTC: run ds-apply again then`.
 pub(super) fn wait_words(wait: &WaitsFor, plan: &DaemonSetPlan, times: &Times) -> String {
-    let WaitsFor { kind, step, domain, after, until } = wait;
+    let WaitsFor { kind, daemon_set, step, domain, until } = wait;
     let whose = match domain.as_deref() {
         None if plan.steps.is_empty() => String::new(),
         None => format!("step {} ", neutral::line(step)),
@@ -266,8 +266,12 @@ pub(super) fn wait_words(wait: &WaitsFor, plan: &DaemonSetPlan, times: &Times) -
             format!("{whose}has no Ready node: run ds-apply again when one is Ready")
         }
         (WaitKind::Order, _) => {
-            let after = neutral::line(after.as_deref().unwrap_or("another DaemonSet"));
-            format!("comes after {after}: run ds-apply again when that is done")
+            let first = neutral::line(daemon_set.as_deref().unwrap_or("another DaemonSet"));
+            format!("comes after {first}: run ds-apply again when that is done")
+        }
+        // A plan does not decide it; a run that waits for it says so.
+        (WaitKind::SharedBudget, _) => {
+            format!("{whose}waits for nodes of the shared budget: run ds-apply again later")
         }
     }
 }

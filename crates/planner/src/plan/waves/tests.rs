@@ -55,6 +55,7 @@ fn scheduled(
     let rules = Rules {
         strategy,
         pace: &PolicySpec::default(),
+        shared_budget: None,
         min_ready_seconds: MinReady::default(),
         templates: &Templates::default(),
         fleet: &Fleet::new(&[]),

@@ -51,6 +51,7 @@ impl Seen {
             pods: &self.pods,
             revisions: &self.revisions,
             node_placements: None,
+            siblings: None,
             is_current: self.is_current,
         }
     }

@@ -520,7 +520,7 @@ impl World {
                 }
                 (WaitKind::Soak | WaitKind::Window | WaitKind::ReadyNode, None)
                 | (WaitKind::ReadyNode, Some(_))
-                | (WaitKind::Order, _) => {
+                | (WaitKind::Order | WaitKind::SharedBudget, _) => {
                     self.observer.broken.push(format!("waits for ever: {wait}"));
                 }
             }
