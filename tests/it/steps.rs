@@ -113,10 +113,10 @@ fn status_explain_and_history_show_the_steps_of_a_live_rollout() {
 
 /// Rows of a terminal with 100 columns.
 fn first_screen(text: &str) -> String {
-    let mut rows = 24;
+    let mut rows = 0;
     let fits = |line: &&str| {
-        rows -= line.chars().count().div_ceil(100).max(1).min(rows + 1);
-        rows > 0
+        rows += line.chars().count().div_ceil(100).max(1);
+        rows <= 24
     };
     text.lines().take_while(fits).collect::<Vec<_>>().join("\n")
 }

@@ -184,7 +184,7 @@ impl<'a> DaemonSetView<'a> {
             steps: StepView::all(plan, course, &times, zones),
             domain_key: domain_key.as_deref(),
             waits_for: waits_for.iter().map(|wait| wait_words(wait, plan, &times)).collect(),
-            earliest_end: course.and_then(|course| earliest_end(course, &times)),
+            earliest_end: course.and_then(|course| earliest_end(plan, course, &times)),
             timeline: TimelineView::of(plan, course, &times),
             waves: waves.collect(),
             at_once,
