@@ -277,7 +277,7 @@ pub(super) fn wait_words(wait: &WaitsFor, plan: &DaemonSetPlan, times: &Times) -
 }
 
 /// `Earliest end Wed 04:40 CEST: work 1h 12m, soak 1h 15m, window opens Tue 02:00.` If a step needs an
-/// approval, which nobody can foresee, that is said, too.
+/// approval, whose time is unknown, that is said, too.
 pub(super) fn earliest_end(
     plan: &DaemonSetPlan,
     course: &DaemonSetForecast,
