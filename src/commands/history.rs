@@ -13,8 +13,9 @@ use planner::plan::{self, History, HistoryQuestion};
 
 /// Show the revisions of DaemonSets: why each was made, from which commit, and its pods
 ///
-/// The table is that of `kubectl rollout history`, with two more columns. Without names: the
-/// DaemonSets of the namespace (-n, or that of the context); of a recording, all.
+/// The table is that of `kubectl rollout history`, with two more columns; below it is what the cluster
+/// still knows of the last rollout by steps. Without names: the DaemonSets of the namespace (-n, or
+/// that of the context); of a recording, all.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
