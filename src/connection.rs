@@ -99,6 +99,8 @@ pub(super) struct Chosen {
     pub(super) keys: BTreeSet<DaemonSetKey>,
     /// Whether they were searched in all namespaces.
     pub(super) all_namespaces: bool,
+    /// The connection to the cluster.
+    pub(super) connection: Connection,
 }
 
 /// Reads the cluster, and selects DaemonSets, for a command that reads no source.
@@ -107,7 +109,7 @@ pub(super) async fn read_chosen(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<Chosen, Error> {
-    choose(&open(global, shell).await?, flags, global, shell).await
+    choose(open(global, shell).await?, flags, global, shell).await
 }
 
 /// As [`read_chosen`], with the last warning event of each of their pods that is not Ready.
@@ -117,8 +119,8 @@ pub(super) async fn read_chosen_with_warnings(
     shell: &Shell,
 ) -> Result<Chosen, Error> {
     let connection = open(global, shell).await?;
-    let mut chosen = choose(&connection, flags, global, shell).await?;
-    connection.report_warnings(&mut chosen.snapshot, &chosen.keys).await;
+    let mut chosen = choose(connection, flags, global, shell).await?;
+    chosen.connection.report_warnings(&mut chosen.snapshot, &chosen.keys).await;
     Ok(chosen)
 }
 
@@ -129,7 +131,7 @@ pub(super) fn refuse_unsigned(global: &GlobalFlags) -> Result<(), Error> {
 }
 
 async fn choose(
-    connection: &Connection,
+    connection: Connection,
     flags: &LiveFlags,
     global: &GlobalFlags,
     shell: &Shell,
@@ -147,7 +149,7 @@ async fn choose(
     let snapshot = connection.snapshot(&scope, shell).await?;
     let all: Vec<&DaemonSet> = snapshot.daemon_sets.iter().collect();
     let keys = selection.narrow(all)?.into_iter().map(|live| live.key.clone()).collect();
-    Ok(Chosen { snapshot, keys, all_namespaces: scope == Scope::All })
+    Ok(Chosen { snapshot, keys, all_namespaces: scope == Scope::All, connection })
 }
 
 impl Connection {
@@ -216,6 +218,21 @@ impl Connection {
         match self {
             Self::Recorded(_) => Ok(()),
             Self::Live(cluster) => Ok(cluster.read_approvals(desired, snapshot).await?),
+        }
+    }
+}
+
+impl Connection {
+    /// Adds the approvals of steps of these DaemonSets, as far as the user may read them. A recording
+    /// has none.
+    pub(super) async fn read_approvals_of(
+        &self,
+        keys: Vec<DaemonSetKey>,
+        snapshot: &mut Snapshot,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Recorded(_) => Ok(()),
+            Self::Live(cluster) => Ok(cluster.read_approvals_of(keys, snapshot).await?),
         }
     }
 }

@@ -251,7 +251,7 @@ fn wave_hints(error: &WaveError) -> Vec<String> {
         }
         WaveError::NotNext { .. } => vec!["replace that one first".into()],
         WaveError::Renumbered { .. } | WaveError::OtherNodes { .. } => {
-            vec!["look at the plan again: `ds-apply step --dry-run`".into()]
+            vec!["look at the waves again: `ds-apply roll --dry-run`".into()]
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::error::{Error, Place};
 use crate::exit::Exit;
 use crate::flags::name::{GivenName, NAME};
 use crate::flags::{GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, heading};
+use crate::input::policies::{self, asks, of_live};
 use crate::output::{self, Format, formats};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
@@ -18,7 +19,8 @@ use planner::plan::{self, Explanation, NotFound};
 
 /// Explain one DaemonSet on one node, rule by rule in the controller's order
 ///
-/// Without a flag that names a source, it explains the DaemonSet as it is in the cluster. With one
+/// Without a flag that names a source, it explains the DaemonSet as it is in the cluster; with
+/// `--policy`, also in which wave the node is, and what that waits for. With a flag for a source
 /// (`--rev HEAD`, `--path`, `-f`, …), it explains what the plan of that source does on the node, and
 /// why.
 #[derive(clap::Args, Debug)]
@@ -75,7 +77,16 @@ async fn live(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Explan
     let scope = Scope::Namespaces([daemon_set.namespace.clone()].into());
     let mut snapshot = connection.snapshot(&scope, shell).await?;
     connection.report_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
-    let explained = plan::explain(&snapshot, daemon_set, node);
+    let policies = policies::of_source(&args.source, shell)?;
+    let of_live = of_live(&policies, &snapshot, &[daemon_set.clone()].into())?;
+    let explained = match of_live.get(daemon_set) {
+        None => plan::explain(&snapshot, daemon_set, node),
+        Some(policy) => {
+            let asking = Vec::from_iter(asks(policy).then(|| daemon_set.clone()));
+            connection.read_approvals_of(asking, &mut snapshot).await?;
+            plan::explain_under(&snapshot, daemon_set, node, policy)
+        }
+    };
     let mut explained = explained.map_err(|missing| not_found(missing, &snapshot))?;
     add_logs(&mut explained, args, &connection, &snapshot).await;
     Ok(explained)

@@ -13,8 +13,9 @@ use planner::plan::{self, History, HistoryQuestion};
 
 /// Show the revisions of DaemonSets: why each was made, from which commit, and its pods
 ///
-/// The table is that of `kubectl rollout history`, with two more columns. Without names: the
-/// DaemonSets of the namespace (-n, or that of the context); of a recording, all.
+/// The table is that of `kubectl rollout history`, with two more columns; below it is what the cluster
+/// still knows of the last rollout by steps. Without names: the DaemonSets of the namespace (-n, or
+/// that of the context); of a recording, all.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -72,8 +73,11 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<History, Error> {
-    let Chosen { snapshot, keys, all_namespaces: _ } =
+    let Chosen { mut snapshot, keys, all_namespaces: _, connection } =
         connection::read_chosen(&args.live, global, shell).await?;
+    // Only rollouts by steps have approvals.
+    let noted = keys.iter().filter(|key| snapshot.steps_note(key).is_some()).cloned().collect();
+    connection.read_approvals_of(noted, &mut snapshot).await?;
     let wanted = |key: &DaemonSetKey| keys.contains(key);
     Ok(plan::history(&snapshot, wanted, question(args), args.values.shown())?)
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use crate::connection::{self, Chosen};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::flags::{GlobalFlags, LiveFlags, duration, heading};
+use crate::flags::{GlobalFlags, LiveFlags, SourceFlags, duration, heading};
+use crate::input::policies::{self, asks, of_live};
 use crate::output::{self, Format, formats};
 use crate::shell::Shell;
+use daemonset::model::DaemonSetKey;
 use planner::plan::{self, StatusReport};
 use render::TextOptions;
 
@@ -17,10 +19,15 @@ use render::TextOptions;
 ///
 /// The table is that of `kubectl get daemonsets`; the nodes that are not up to date follow below.
 /// Without names: the DaemonSets of the namespace (-n, or that of the context); of a recording, all.
+/// With the flags of a source (`--policy`, `-f`, `--repo`, …), the policies there are read, too: the
+/// status then shows the steps of each rollout, their approvals, and what is waited for.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
     live: LiveFlags,
+
+    #[command(flatten)]
+    source: SourceFlags,
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -72,7 +79,8 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<Listed, Error> {
-    let Chosen { snapshot, keys, all_namespaces } =
+    let policies = policies::of_source(&args.source, shell)?;
+    let Chosen { mut snapshot, keys, all_namespaces, connection } =
         connection::read_chosen_with_warnings(&args.live, global, shell).await?;
     if let Some(namespace) = global.namespace.as_ref().filter(|_| keys.is_empty()) {
         let exists = snapshot.namespaces.iter().any(|one| one.name == *namespace);
@@ -80,7 +88,11 @@ async fn read_and_decide(
             shell.printer.note(format!("warning: namespace {namespace} does not exist\n"));
         }
     }
-    let status = plan::status(&snapshot, |key| keys.contains(key));
+    let of_live = of_live(&policies, &snapshot, &keys)?;
+    let asking = of_live.iter().filter(|(_, policy)| asks(policy)).map(|(key, _)| key.clone());
+    connection.read_approvals_of(asking.collect(), &mut snapshot).await?;
+    let wanted = |key: &DaemonSetKey| keys.contains(key);
+    let status = plan::status_under(&snapshot, wanted, |key| of_live.get(key).cloned());
     let options = shell.text_options(global.is_verbose());
     Ok(Listed { status, options: TextOptions { namespaces: all_namespaces, ..options } })
 }

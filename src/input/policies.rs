@@ -5,16 +5,16 @@
 //! by the labels that a DaemonSet has there and in the cluster, too. Not here: parsing
 //! (`manifest`).
 
-use std::collections::BTreeMap;
-
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::sync::Arc;
 
-use super::read::{or_nothing, read_instead, read_source};
+use super::read::{or_nothing, read_instead, read_source, request};
 use crate::error::Error;
 use crate::flags::{ManagedByFlag, SourceFlags};
 use crate::shell::Shell;
 use daemonset::model::{
-    DaemonSetKey, DesiredDaemonSet, Labels, LoosenedPolicy, ManifestFile, Snapshot,
+    DaemonSetKey, DesiredDaemonSet, Labels, LoosenedPolicy, ManifestFile, RolloutPolicy, Snapshot,
 };
 use manifest::{self, Policies, Precedence};
 use source::{self, FileName, GitRequest, Instead, Request};
@@ -30,6 +30,46 @@ pub(crate) fn of_files(files: &[OsString], shell: &Shell) -> Result<Policies, Er
     let names = files.iter().cloned().map(Into::into).collect();
     let read = read_source(&Request::Files { names, recursive: false }, false, shell)?;
     Ok(manifest::read_policies(&read.files)?)
+}
+
+/// The policies that the flags of a source name, for commands that show the live cluster: those of
+/// the source, if a flag names one, and of `--policy`. None without such a flag.
+///
+/// # Errors
+/// A file cannot be read, or has an invalid policy.
+pub(crate) fn of_source(flags: &SourceFlags, shell: &Shell) -> Result<Policies, Error> {
+    if let Some(revision) = &flags.policy_from {
+        return at_tip(revision, flags, shell);
+    }
+    if !flags.is_given() {
+        return of_files(&flags.policy, shell);
+    }
+    let mut files = read_source(&request(flags, None), false, shell)?.files;
+    files.extend(named(flags, shell)?);
+    Ok(manifest::read_policies(&files)?)
+}
+
+/// The policies that select these live DaemonSets, by their labels.
+///
+/// # Errors
+/// Two policies select one DaemonSet.
+pub(crate) fn of_live(
+    policies: &Policies,
+    snapshot: &Snapshot,
+    keys: &BTreeSet<DaemonSetKey>,
+) -> Result<BTreeMap<DaemonSetKey, Arc<RolloutPolicy>>, Error> {
+    let mut found = BTreeMap::new();
+    for live in snapshot.daemon_sets.iter().filter(|live| keys.contains(&live.key)) {
+        if let Some(policy) = policies.of(&live.key, &[&live.labels])? {
+            found.insert(live.key.clone(), policy);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a step of the policy needs an approval.
+pub(crate) fn asks(policy: &RolloutPolicy) -> bool {
+    policy.spec.steps.iter().any(|step| step.approve)
 }
 
 /// Reads the files that `--policy` names from disk.

@@ -132,13 +132,19 @@ fn fleet(line: &str) -> String {
 }
 
 /// Pages of the example fleet, one of each kind.
-fn pages() -> [(&'static str, Run); 5] {
+fn pages() -> [(&'static str, Run); 7] {
     let sandbox = Sandbox::new();
     let faulty = |faults: &str| {
         let only = format!("logging/fluent-bit --fault examples/faults/{faults}.yaml");
         sandbox.ds_apply(&fleet(&format!("--rehearse {only} -o html")))
     };
+    let policies = ["cni-by-zone", "log-agent-canary"]
+        .map(|name| format!("--policy examples/policies/{name}.yaml"))
+        .join(" ");
+    let waits = format!("--rehearse --wait 72h kube-system/overlay-agent {policies} -o html");
     [
+        ("steps", sandbox.ds_plan(&fleet(&format!("plan {policies} -o html")))),
+        ("waits", sandbox.ds_apply(&fleet(&waits))),
         ("plan", sandbox.ds_plan(&fleet("plan -o html"))),
         ("drift", sandbox.ds_plan(&fleet("drift -o html"))),
         ("rehearsal", sandbox.ds_apply(&fleet("--rehearse --keep-going -o html"))),
@@ -158,8 +164,10 @@ fn pages_have_no_faults_in_light_or_dark_wide_or_narrow() {
         faults: Vec<String>,
     }
     let plan = "plan -f manifests --snapshot cluster.json -o html";
-    let of_5000_nodes = ("5000-nodes", large().ds_plan(plan));
-    for (name, run) in pages().into_iter().chain([of_5000_nodes]) {
+    let large = large();
+    let of_5000_nodes = ("5000-nodes", large.ds_plan(plan));
+    let by_pool = ("5000-nodes-by-pool", large_by_pool(&large));
+    for (name, run) in pages().into_iter().chain([of_5000_nodes, by_pool]) {
         assert!(run.stdout.starts_with("<!doctype html>"), "{name}: {run}");
         let file = written(name, &run.stdout);
         let Inspected { faults } =
@@ -376,6 +384,29 @@ fn large() -> Sandbox {
         sandbox.write(&format!("manifests/{number}.yaml"), manifest);
     }
     sandbox
+}
+
+/// The plan of an update by canaries and then by pool, at night and with an approval.
+fn large_by_pool(large: &Sandbox) -> Run {
+    let apply = "--rehearse --snapshot cluster.json --save running.json";
+    let before = large.ds_apply(&format!("{apply} -f manifests/0.yaml"));
+    assert_eq!(before.code, Some(0), "{before}");
+    large.write("newer.yaml", AGENT.replace("agent", "agent-0").replace(":1", ":2"));
+    let policy = "\
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: by-pool}
+spec:
+  selects: {names: [logging/agent-0]}
+  maxUnavailable: 10%
+  domains: {key: pool, atOnce: 3, soak: 15m}
+  windows: [{schedule: '0 2 * * *', duration: 2h, timeZone: Europe/Berlin}]
+  steps:
+    - {name: canary, nodes: 1%, spread: topology.kubernetes.io/zone, soak: 4h}
+    - {name: half, nodes: 50%, approve: true, soak: 1h}
+";
+    large.write("policy.yaml", policy);
+    large.ds_plan("plan -f newer.yaml --policy policy.yaml --snapshot running.json -o html")
 }
 
 #[test]

@@ -144,3 +144,89 @@ fn the_examples_of_policies_are_planned_and_rehearsed_to_the_end() {
         assert_eq!(left["totals"]["replace"], 0, "{policy}");
     }
 }
+
+/// A rollout that waits after its canary, and what the cluster knows of it without a manifest.
+#[test]
+fn status_explain_and_history_show_the_steps_of_a_live_rollout() {
+    let sandbox = sandbox(
+        "steps: [{name: canary, nodes: 1, soak: 1h}, {name: half, nodes: 50%, approve: true}]",
+    );
+    let run = sandbox.ds_apply(&format!("--rehearse --save after.json {}", flags()));
+    assert_eq!(run.code, Some(8), "{run}");
+    let shown = |command: &str, words: &[&str]| {
+        let run = sandbox.ds_plan(&format!("{command} --snapshot after.json"));
+        assert_eq!(run.code, Some(0), "{command}: {run}");
+        for words in words {
+            assert!(run.stdout.contains(words), "{command}: {words}: {run}");
+        }
+        run.stdout
+    };
+    let status = format!("status {KEY}");
+    let without = shown(&status, &["waiting by ", "step canary soaks until"]);
+    assert!(!without.contains("by policy"), "{without}");
+    let words = [
+        "by policy agents:\n",
+        "    step canary: soaking, 1 of 1 node updated\n",
+        "    step half: not begun, 1 of 20 nodes updated\n",
+        "    step rest: not begun, 1 of 40 nodes updated\n",
+        "    waiting: step canary soaks until 2026-07-14T10:1",
+        "    step half: approvals could not be read\n",
+    ];
+    shown(&format!("{status} --policy policy.yaml"), &words);
+    // The policy of a source.
+    let source = format!("-f {} --policy policy.yaml", example("manifests/overlay-agent.yaml"));
+    shown(&format!("{status} {source}"), &words);
+    let explain = format!("explain {KEY} gpu-a-01");
+    assert!(!shown(&explain, &["gpu-a-01"]).contains("in wave"));
+    let words = [" (half)", "waiting: step canary soaks until 2026-07-14T10:1"];
+    let half = planned(&sandbox)["daemonSets"][0]["waves"][1]["nodes"][0].clone();
+    let explain = format!("explain {KEY} {} --policy policy.yaml", half.as_str().unwrap());
+    shown(&explain, &words);
+    let history =
+        shown(&format!("history {KEY}"), &["rollout of 4: waiting since 2026-07-14T09:14"]);
+    assert!(history.contains("    step canary: updated at 2026-07-14T09:14"), "{history}");
+    assert!(history.contains("    waiting: step canary soaks until"), "{history}");
+}
+
+/// Rows of a terminal with 100 columns.
+fn first_screen(text: &str) -> String {
+    let mut rows = 0;
+    let fits = |line: &&str| {
+        rows += line.chars().count().div_ceil(100).max(1);
+        rows <= 24
+    };
+    text.lines().take_while(fits).collect::<Vec<_>>().join("\n")
+}
+
+/// What takes hours is not below a page of fields.
+#[test]
+fn the_first_screen_of_each_example_has_its_steps_and_its_end() {
+    let sandbox = Sandbox::new();
+    let fleet = format!("--snapshot {} -f {}", example("cluster.json"), example("manifests"));
+    for (name, selected, steps) in [
+        ("cni-by-zone", "kube-system/overlay-agent", vec!["canary", "rest"]),
+        ("log-agent-canary", "logging/fluent-bit", vec!["watched", "arm", "half", "rest"]),
+        ("gpu-driver", "gpu/gpu-device-plugin", vec!["canary", "others"]),
+    ] {
+        let policy = format!("--policy {}", example(&format!("../policies/{name}.yaml")));
+        let runs =
+            if name == "gpu-driver" {
+                // Its pods are replaced by `roll`.
+                let snapshot = example("cluster.json");
+                vec![sandbox.ds_apply(&format!(
+                    "roll {selected} --rehearse --snapshot {snapshot} {policy}"
+                ))]
+            } else {
+                ["text", "markdown"]
+                    .map(|format| sandbox.ds_plan(&format!("{fleet} {policy} -o {format}")))
+                    .into()
+            };
+        for run in runs {
+            let screen = first_screen(&run.stdout);
+            for (nth, step) in (1..).zip(&steps) {
+                assert!(screen.contains(&format!("step {nth} {step} ")), "{name} {step}: {screen}");
+            }
+            assert!(screen.contains("Earliest end "), "{name}: {screen}");
+        }
+    }
+}

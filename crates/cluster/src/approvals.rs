@@ -60,7 +60,19 @@ impl LiveCluster {
         snapshot: &mut Snapshot,
     ) -> Result<(), Error> {
         let wanted = desired.iter().filter(|one| one.asks_for_approvals());
-        let wanted: Vec<DaemonSetKey> = wanted.map(|one| one.key.clone()).collect();
+        self.read_approvals_of(wanted.map(|one| one.key.clone()).collect(), snapshot).await
+    }
+
+    /// Adds the approvals of these DaemonSets to the snapshot. Those that the user may not read are
+    /// left out.
+    ///
+    /// # Errors
+    /// The server does not answer, or not as expected.
+    pub async fn read_approvals_of(
+        &self,
+        wanted: Vec<DaemonSetKey>,
+        snapshot: &mut Snapshot,
+    ) -> Result<(), Error> {
         let mut read = stream::iter(wanted)
             .map(|key| async { (self.approvals_of(&key).await, key) })
             .buffered(AT_ONCE);

@@ -31,10 +31,12 @@ mod narrow;
 mod nodes;
 mod object;
 mod pause;
+mod policy_progress;
 mod prune;
 pub(crate) mod reason;
 mod record;
 mod revision;
+mod rollout_history;
 mod secrets;
 mod settle;
 mod shared;
@@ -69,6 +71,7 @@ pub use drift::{
 };
 pub use explanation::{
     ContainerLog, Explanation, ExplanationKind, RuleReport, RuleResult, explain, explain_planned,
+    explain_under,
 };
 pub use health::{ailments, node_not_ready, not_available};
 pub use history::{
@@ -79,13 +82,17 @@ pub use input::{Detail, Input, NotFound, Prune};
 pub use lock::LockStatus;
 pub use measures::{Measured, RolloutState, measures};
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
+pub use policy_progress::{PolicyProgress, StepApproval};
 pub use prune::source_paths;
 pub use reason::{Age, Reason};
 pub use record::{DaemonSetRecordError, record_after};
+pub use rollout_history::{RolloutHistory, StepHistory};
 pub use secrets::ShownValues;
 pub use settle::{keeps_template, owned, settled};
 pub use stale::{Binding, Difference, Stale, stale};
-pub use status::{DaemonSetStatusReport, NodeObstacles, StatusKind, StatusReport, status};
+pub use status::{
+    DaemonSetStatusReport, NodeObstacles, StatusKind, StatusReport, status, status_under,
+};
 pub use warnings::NAMESPACE_MISSING;
 pub use warnings::unreadable::UNREADABLE;
 pub use writers::{WriteOperation, Writer};

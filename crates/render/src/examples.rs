@@ -389,6 +389,7 @@ pub(super) fn status() -> StatusReport {
         age_seconds: Some(3_600 * 24 * 41),
         pause: None,
         waits_since: None,
+        progress: None,
         lock: None,
         obstacles: vec![],
     };
@@ -446,6 +447,9 @@ pub(super) fn explanation() -> Explanation {
         pods,
         action,
         wave,
+        wave_name: None,
+        is_later: false,
+        waits_for: Vec::new(),
         reasons,
         logs: Vec::new(),
     }

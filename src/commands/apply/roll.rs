@@ -73,9 +73,9 @@ struct ExtentFlags {
 
     /// Pods of this wave: a domain of a step of the policy
     ///
-    /// `--dry-run` shows the waves with their numbers, which stay the same while the rollout
-    /// proceeds. Only a wave that comes next is replaced. If the nodes, their labels or the policy
-    /// have changed meanwhile, so that the number is that of another wave, nothing is replaced.
+    /// `ds-apply roll --dry-run` shows the waves with their numbers, which stay the same while the
+    /// rollout proceeds. Only a wave that comes next is replaced. If the number is that of another
+    /// wave when the lock is taken, nothing is replaced.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     wave: Option<u32>,
 }

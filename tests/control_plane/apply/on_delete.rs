@@ -56,9 +56,15 @@ fn steps_and_rolls_adoptions_and_releases() {
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;
     thread::scope(|scope| {
-        for scenario in
-            [step_and_roll, roll_of_a_broken_image, roll_under_a_policy, adopted, released, undone]
-        {
+        for scenario in [
+            step_and_roll,
+            steps_by_wave,
+            roll_of_a_broken_image,
+            roll_under_a_policy,
+            adopted,
+            released,
+            undone,
+        ] {
             scope.spawn(move || scenario(plane));
         }
     });
@@ -105,6 +111,52 @@ fn step_and_roll(plane: &ControlPlane) {
     assert_eq!(fleet.writes_since(lines), 0, "the object is never written");
     let next = fleet.plan(&version("stepped", "v3"));
     assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
+}
+
+/// A canary, then zone by zone, each wave by its number; the approval counts for all zones.
+fn steps_by_wave(plane: &ControlPlane) {
+    let fleet = Fleet::new(plane, "waves", NODES, &version("waves", "v1"));
+    let applied = fleet.apply(&version("waves", "v2"), &[]);
+    assert_eq!(applied.status.code(), Some(0), "{}", output_text(&applied));
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    let text = "\
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: by-zone}
+spec:
+  selects: {names: [waves/agent]}
+  minReadySeconds: 0
+  domains: {key: topology.kubernetes.io/zone, first: [b]}
+  steps:
+    - {name: canary, nodes: {names: [b-04]}, soak: 10s}
+    - {name: all, nodes: 100%, approve: true}
+";
+    std::fs::write(policy.path(), text).unwrap();
+    let file = policy.path().to_str().unwrap();
+    let step = |flags: &[&str], code| {
+        let output = fleet.command("step", &[&["--policy", file], flags].concat(), code);
+        (output_text(&output), fleet.nodes_of("v2").into_iter().collect::<Vec<_>>())
+    };
+    let (refused, done) = step(&["--wave", "2"], 6);
+    assert!(refused.contains("wave 2 (all, b) of waves/agent comes after wave 1 (canary, b)"));
+    assert_eq!(done.len(), 0, "{refused}");
+    assert_eq!(step(&["--wave", "1"], 0).1, ["b-04"]);
+    let (soaking, done) = step(&["--wave", "2"], 8);
+    assert!(soaking.contains("waiting: step canary soaks until"), "{soaking}");
+    assert_eq!(done, ["b-04"]);
+    let (unapproved, done) = step(&["--wave", "2", "--wait", "30s"], 9);
+    assert!(unapproved.contains("to approve: ds-apply approve waves/agent all"), "{unapproved}");
+    assert_eq!(done, ["b-04"]);
+    let (manifest, name) = (version("waves", "v2"), "waves/agent");
+    let approve = ["approve", name, "all", "--yes", "-f", "agent.yaml", "--policy", file];
+    let approved = plane.ds_apply_as(RUNNER, &approve, &[("agent.yaml", &manifest)]).run();
+    assert_eq!(approved.status.code(), Some(0), "{}", output_text(&approved));
+    assert_eq!(step(&["--wave", "2"], 0).1, ["b-01", "b-04", "b-07"]);
+    let (finished, _) = step(&["--wave", "1"], 5);
+    assert!(finished.contains("waves that are left: 3 (all, a), 4 (all, c)"), "{finished}");
+    assert_eq!(step(&["--wave", "3"], 0).1.len(), 6);
+    assert_eq!(step(&["--wave", "4"], 0).1.len(), NODES);
+    assert_eq!(fleet.strategy(), "OnDelete");
 }
 
 fn roll_of_a_broken_image(plane: &ControlPlane) {

@@ -8,17 +8,21 @@ use serde::{Deserialize, Serialize};
 use super::coded::Coded;
 use super::daemon_set::{Rollout, RolloutRequest, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
-use super::document::{Action, ApiVersion, ClusterSummary, NodePlan, PodPlan, SourceInfo};
+use super::document::{Action, ApiVersion, ClusterSummary, NodePlan, PodPlan, SourceInfo, Wave};
 use super::health;
 use super::input::{Detail, Input, NotFound, find_daemon_set};
 use super::nodes::Described;
 use super::pause::{PausedRollout, as_declared};
+use super::policy_progress::{self, rolled_out};
 use super::reason::Reason;
 use super::{applied, object, plan};
+use crate::steps::WaitsFor;
 use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::placement::{self, RuleOutcome, TaintVerdict};
-use daemonset::model::{DaemonSetKey, NodeName, PodName, PolicySpec, Snapshot, Taint};
+use daemonset::model::{
+    DaemonSetKey, NodeName, PodName, PolicySpec, RolloutPolicy, Snapshot, Taint,
+};
 
 /// The placement rules in the order in which the controller evaluates them, and their result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +54,15 @@ pub struct Explanation {
     /// Index of the wave; none for actions that the controller takes at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave: Option<u32>,
+    /// Name of the wave, if it is of a step or a domain of a policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave_name: Option<String>,
+    /// Whether other waves come before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_later: bool,
+    /// What keeps the next wave from beginning, beside the budget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<WaitsFor>,
     /// Reasons; the first one is the main one.
     pub reasons: Vec<Coded<Reason>>,
     /// The last log lines of its containers, if requested.
@@ -163,6 +176,47 @@ pub fn explain(
     explained(&daemon_set_view, nodes, snapshot, node, None)
 }
 
+/// The same under a policy: in which wave the node is, and what that waits for.
+///
+/// # Errors
+/// The snapshot has no such DaemonSet, or no such node.
+pub fn explain_under(
+    snapshot: &Snapshot,
+    key: &DaemonSetKey,
+    node: &NodeName,
+    policy: &RolloutPolicy,
+) -> Result<Explanation, NotFound> {
+    let live = find_daemon_set(snapshot, key)?;
+    let pause = PausedRollout::of(live).ok().flatten();
+    let live = &*as_declared(live, pause.as_ref());
+    let target = &*rolled_out(live, snapshot);
+    let fleet = Fleet::new(&snapshot.nodes);
+    let (view, rollout, _) =
+        policy_progress::progress(live, target, policy, snapshot, &fleet, Described::All);
+    let Rollout { nodes, waves, next_waves, waits_for, .. } = rollout;
+    let explanation = explained(&view, nodes, snapshot, node, None)?;
+    Ok(in_wave(explanation, &waves, &next_waves, &waits_for))
+}
+
+/// The explanation with the name of the node's wave, and what it waits for.
+fn in_wave(
+    explanation: Explanation,
+    waves: &[Wave],
+    next_waves: &[u32],
+    waits_for: &[WaitsFor],
+) -> Explanation {
+    let wave = waves.iter().find(|wave| Some(wave.index) == explanation.wave);
+    let Some(wave) = wave.filter(|wave| wave.step.is_some() || wave.domain.is_some()) else {
+        return explanation;
+    };
+    Explanation {
+        wave_name: Some(wave.name.clone()),
+        is_later: !next_waves.is_empty() && !next_waves.contains(&wave.index),
+        waits_for: waits_for.to_vec(),
+        ..explanation
+    }
+}
+
 /// Explains one DaemonSet of a source on one node, with the action and the reasons of its plan.
 ///
 /// # Errors
@@ -183,7 +237,8 @@ pub fn explain_planned(
     let fleet = Fleet::new(&snapshot.nodes);
     let owner = object::owner_after(live, target, planned.change);
     let daemon_set_view = DaemonSetView::of(owner, live, snapshot, &fleet);
-    explained(&daemon_set_view, planned.nodes, snapshot, node, Some(source))
+    let explanation = explained(&daemon_set_view, planned.nodes, snapshot, node, Some(source))?;
+    Ok(in_wave(explanation, &planned.waves, &planned.next_waves, &planned.waits_for))
 }
 
 /// Explains a node by its entry in `nodes`, the plan of this DaemonSet.
@@ -213,6 +268,9 @@ fn explained(
         pods: plan.pods,
         action: plan.action,
         wave: plan.wave,
+        wave_name: None,
+        is_later: false,
+        waits_for: Vec::new(),
         reasons: plan.reasons,
         logs: Vec::new(),
     })

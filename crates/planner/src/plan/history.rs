@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::document::{ApiVersion, ClusterSummary, FieldChange, Warning};
+use super::rollout_history::RolloutHistory;
 use super::secrets::ShownValues;
 use super::{changes, secrets, warnings};
 use crate::annotations::COMMIT_ANNOTATION;
@@ -59,6 +60,9 @@ pub struct DaemonSetHistory {
     pub revisions: Vec<RevisionEntry>,
     /// Number of pods without an existing revision.
     pub pods_without_revision: u32,
+    /// What is still known of the last rollout by steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutHistory>,
     /// Difference of two revisions, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<RevisionDifference>,
@@ -157,6 +161,7 @@ pub fn history(
 /// One DaemonSet with its revisions by number and its pods by hash.
 struct Past<'a> {
     live: &'a DaemonSet,
+    snapshot: &'a Snapshot,
     revisions: Vec<&'a Revision>,
     pods: BTreeMap<RevisionHash, u32>,
     pods_without_revision: u32,
@@ -182,7 +187,7 @@ impl<'a> Past<'a> {
                 None => pods_without_revision += 1,
             }
         }
-        Self { live, revisions, pods, pods_without_revision }
+        Self { live, snapshot, revisions, pods, pods_without_revision }
     }
 
     fn answer(
@@ -214,6 +219,9 @@ impl<'a> Past<'a> {
             name: self.live.key.name.clone(),
             revisions,
             pods_without_revision: self.pods_without_revision,
+            rollout: (question == HistoryQuestion::Overview)
+                .then(|| RolloutHistory::of(self.live, self.snapshot))
+                .flatten(),
             difference,
         })
     }

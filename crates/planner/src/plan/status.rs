@@ -2,6 +2,7 @@
 //! shown: those of upstream, and those by stricter rules.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -14,13 +15,14 @@ use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Wa
 use super::lock::LockStatus;
 use super::nodes::Described;
 use super::pause::{PausedRollout, as_declared, waits_since};
+use super::policy_progress::{PolicyProgress, rolled_out};
 use super::reason::Reason;
-use super::{health, warnings};
+use super::{health, policy_progress, warnings};
 use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{
     DaemonSet, DaemonSetKey, DaemonSetName, Labels, NamespaceName, NodeName, Pod, PolicySpec,
-    Snapshot,
+    RolloutPolicy, Snapshot,
 };
 
 /// The status of the DaemonSets of a cluster, with the reasons why nodes are not up to date.
@@ -75,6 +77,9 @@ pub struct DaemonSetStatusReport {
     /// The time since which the rollout waits, if it does and that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Timestamp>,
+    /// How far the rollout is by its policy; none if no policy is at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<PolicyProgress>,
     /// Its lock: held by a run of `ds-apply` in progress, or left over with an expired lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockStatus>,
@@ -95,6 +100,15 @@ pub struct NodeObstacles {
 
 /// Returns the status of the DaemonSets in the snapshot that `wanted` accepts.
 pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> StatusReport {
+    status_under(snapshot, wanted, |_| None)
+}
+
+/// The same with the policies at hand: how far each rollout is by its policy.
+pub fn status_under(
+    snapshot: &Snapshot,
+    wanted: impl Fn(&DaemonSetKey) -> bool,
+    policy: impl Fn(&DaemonSetKey) -> Option<Arc<RolloutPolicy>>,
+) -> StatusReport {
     let templates = snapshot.daemon_sets.iter().map(|live| &live.spec.template.placement);
     let fleet = Fleet::seen_by(&snapshot.nodes, templates);
     let mut notes = warnings::of_cluster(snapshot);
@@ -112,7 +126,10 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
                 snapshot,
                 &BTreeMap::new(),
             ));
-            budget_view(live, pause, &daemon_set_view, snapshot)
+            let report = budget_view(live, pause, &daemon_set_view, snapshot);
+            let policy = policy(&live.key);
+            let progress = policy.map(|policy| progress(live, &policy, snapshot));
+            DaemonSetStatusReport { progress, ..report }
         })
         .collect();
     StatusReport {
@@ -122,6 +139,14 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
         daemon_sets,
         warnings: notes,
     }
+}
+
+/// How far the rollout is by its policy.
+fn progress(live: &DaemonSet, policy: &RolloutPolicy, snapshot: &Snapshot) -> PolicyProgress {
+    let target = rolled_out(live, snapshot);
+    let templates = [&*target, live].map(|it| &it.spec.template.placement);
+    let fleet = Fleet::seen_by(&snapshot.nodes, templates);
+    policy_progress::progress(live, &target, policy, snapshot, &fleet, Described::Busy).2
 }
 
 fn budget_view(
@@ -157,6 +182,7 @@ fn budget_view(
         age_seconds: age,
         waits_since: pause.as_ref().and_then(|pause| waits_since(live, pause)),
         pause,
+        progress: None,
         lock: lock.map(|holder| LockStatus::of(holder, snapshot.observed_at)),
         obstacles: nodes.into_iter().filter_map(|node| obstacles(daemon_set_view, node)).collect(),
     }

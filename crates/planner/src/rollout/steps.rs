@@ -128,7 +128,8 @@ impl<'w> Step<'_, 'w> {
         wanted.started_at.get_or_insert(self.now);
         wanted.from = wanted.from.or_else(|| self.state.from.clone());
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
-        wanted.approvals_void_before = if before.is_none() && self.state.is_note_lost == Some(true) {
+        wanted.approvals_void_before = if before.is_none() && self.state.is_note_lost == Some(true)
+        {
             Some(self.now)
         } else {
             StepsNote::void_before(before, &wanted.template, approvals)

@@ -47,6 +47,7 @@ fn of(revisions: Vec<RevisionEntry>) -> DaemonSetHistory {
         name: "fluent-bit".into(),
         revisions,
         pods_without_revision: 0,
+        rollout: None,
         difference: None,
     }
 }

@@ -18,8 +18,8 @@ const MARK: u64 = 110;
 
 /// The note about what the bars mean.
 pub(super) const LEGEND: &str = "Filled: nodes are updated. Thin: new pods soak. Shaded: no window \
-    is open for long enough. Wedge: a person has to approve; nobody knows how long that takes, so \
-    it is not counted.";
+    is open for long enough. Wedge: a person has to approve; how long that takes is unknown, and \
+    not counted.";
 
 /// The course of the rollout of a DaemonSet.
 pub(super) fn timeline(key: &str, view: &TimelineView) -> Html {

@@ -25,6 +25,9 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
         pods,
         action,
         wave,
+        wave_name,
+        is_later,
+        waits_for,
         reasons,
         logs,
     } = explanation;
@@ -45,13 +48,20 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
     for pod in pods {
         page.push(Line::at(0).plain(fate(pod)));
     }
-    // A later wave than the first is the only sign that there are several.
-    let wave = wave.filter(|wave| *wave > 1);
-    let when = wave.map(|wave| format!(" in wave {wave}")).unwrap_or_default();
+    // Without a name, a later wave than the first is the only sign that there are several.
+    let wave = wave.filter(|wave| *wave > 1 || wave_name.is_some());
+    let name = wave_name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let when = wave.map(|wave| format!(" in wave {wave}{name}")).unwrap_or_default();
     let words = action_words(*action);
     page.gap();
     let line = Line::at(0).styled(style_of(*action), signed(*action)).plain(words).plain(when);
     page.push(if reasons.is_empty() { line } else { line.plain(": ").plain(sentence(reasons)) });
+    if *is_later {
+        page.push(Line::at(INDENT).styled(HALT, "other waves come before it"));
+    }
+    for wait in waits_for {
+        page.push(Line::at(INDENT).styled(HALT, format!("waiting: {wait}")));
+    }
     for detail in reasons.iter().flat_map(|coded| coded.reason.details()) {
         page.push(Line::at(INDENT).styled(ASIDE, detail));
     }

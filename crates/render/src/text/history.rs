@@ -4,11 +4,15 @@
 use super::page::{ASIDE, Line, NAME, Page, TextOptions};
 use super::{template, unified};
 use crate::neutral;
-use planner::plan::{DaemonSetHistory, History, RevisionDifference, RevisionEntry};
+use planner::plan::{
+    DaemonSetHistory, History, RevisionDifference, RevisionEntry, RolloutHistory, StepHistory,
+};
 use planner::words::{agree, count};
 
 /// Spaces between columns (upstream: `tabbedString` of `kubectl rollout history`).
 const PADDING: usize = 2;
+/// Indentation of the steps of a rollout.
+const INDENT: usize = 4;
 
 /// The history as text.
 pub fn history_text(history: &History, options: &TextOptions) -> String {
@@ -25,7 +29,7 @@ pub fn history_text(history: &History, options: &TextOptions) -> String {
 }
 
 fn one(page: &mut Page, history: &DaemonSetHistory) {
-    let DaemonSetHistory { namespace, name, revisions, pods_without_revision, difference } =
+    let DaemonSetHistory { namespace, name, revisions, pods_without_revision, rollout, difference } =
         history;
     if let Some(difference) = difference {
         compared(page, difference);
@@ -48,6 +52,37 @@ fn one(page: &mut Page, history: &DaemonSetHistory) {
         let pods = count(*pods_without_revision, "pod");
         let verb = agree(*pods_without_revision, "belongs", "belong");
         page.push(Line::at(0).styled(ASIDE, format!("{pods} {verb} to no existing revision")));
+    }
+    if let Some(rollout) = rollout {
+        last_rollout(page, rollout);
+    }
+}
+
+/// What is still known of the last rollout by steps.
+fn last_rollout(page: &mut Page, rollout: &RolloutHistory) {
+    let RolloutHistory { revision, state, since, by, steps, waits_for } = rollout;
+    let revision = revision.map_or("its last rollout".to_owned(), |it| format!("rollout of {it}"));
+    let words = [
+        state.map(|state| state.to_string()),
+        since.map(|since| format!("since {since}")),
+        by.as_ref().map(|by| format!("by {by}")),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    let words = if words.is_empty() { String::new() } else { format!(": {}", words.join(" ")) };
+    page.push(Line::at(0).plain(format!("{revision}{words}")));
+    for step in steps {
+        let StepHistory { name, approved_by, approved_at, complete_at, done_at } = step;
+        let approved = approved_by.as_ref().zip(approved_at.as_ref());
+        let facts = [
+            approved.map(|(by, at)| format!("approved by {by} at {at}")),
+            complete_at.map(|at| format!("updated at {at}")),
+            done_at.map(|at| format!("done at {at}")),
+        ];
+        let facts: Vec<String> = facts.into_iter().flatten().collect();
+        page.push(Line::at(INDENT).plain(format!("step {name}: {}", facts.join(", "))));
+    }
+    for wait in waits_for {
+        page.push(Line::at(INDENT).plain(format!("waiting: {wait}")));
     }
 }
 

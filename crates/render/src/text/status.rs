@@ -6,7 +6,8 @@ use super::page::{ASIDE, CHANGE, Line, NAME, Page, TextOptions};
 use crate::neutral;
 use crate::view::{Notice, groups};
 use planner::plan::{
-    Age, Counters, DaemonSetStatusReport, NodeObstacles, PauseState, StatusReport, Zones,
+    Age, Counters, DaemonSetStatusReport, NodeObstacles, PauseState, PolicyProgress, StatusReport,
+    StepPlan, StepState, Zones,
 };
 use planner::words::{agree, count};
 
@@ -131,6 +132,7 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
         age_seconds: _,
         pause,
         waits_since,
+        progress,
         lock,
         obstacles,
     } = status;
@@ -147,6 +149,7 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
     let waits = waits_since.map(|since| format!(", waiting since {since}")).unwrap_or_default();
     let paused = pause.as_ref();
     remarks.extend(paused.map(|pause| format!("{pause}{waits}: {}", ways_on(pause.state))));
+    remarks.extend(progress.as_ref().into_iter().flat_map(by_policy));
     remarks.extend(lock.as_ref().map(ToString::to_string));
     if remarks.is_empty() && obstacles.is_empty() {
         return;
@@ -164,6 +167,30 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
         page.push(Line::at(INDENT).styled(CHANGE, remark));
     }
     obstacle_lines(page, obstacles, zones, options);
+}
+
+/// How far the rollout is by its policy; nothing if there is nothing to do.
+fn by_policy(progress: &PolicyProgress) -> Vec<String> {
+    let PolicyProgress { policy, steps, waits_for, approvals, next_opening } = progress;
+    let step = |step: &StepPlan| {
+        let StepPlan { name, nodes, updated, state, .. } = step;
+        let state = match state {
+            StepState::Pending => "not begun",
+            StepState::InProgress => "in progress",
+            StepState::Soaking => "soaking",
+            StepState::Done => "done",
+        };
+        format!("step {name}: {state}, {updated} of {} updated", count(*nodes, "node"))
+    };
+    let steps = steps.iter().map(step);
+    let waits = waits_for.iter().map(|wait| format!("waiting: {wait}"));
+    let approvals = approvals.iter().map(|it| format!("step {}: {}", it.step, it.message));
+    let opening = next_opening.map(|at| format!("the next window opens at {at}"));
+    let lines: Vec<String> = steps.chain(waits).chain(approvals).chain(opening).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    [format!("by policy {policy}:")].into_iter().chain(lines).collect()
 }
 
 /// What can be done about a paused or aborted rollout.

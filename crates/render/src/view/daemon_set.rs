@@ -184,7 +184,7 @@ impl<'a> DaemonSetView<'a> {
             steps: StepView::all(plan, course, &times, zones),
             domain_key: domain_key.as_deref(),
             waits_for: waits_for.iter().map(|wait| wait_words(wait, plan, &times)).collect(),
-            earliest_end: course.and_then(|course| earliest_end(course, &times)),
+            earliest_end: course.and_then(|course| earliest_end(plan, course, &times)),
             timeline: TimelineView::of(plan, course, &times),
             waves: waves.collect(),
             at_once,
@@ -215,6 +215,11 @@ impl<'a> DaemonSetView<'a> {
     }
 }
 
+/// Whether waves are those of steps or domains.
+fn are_named(waves: &[Wave]) -> bool {
+    waves.iter().any(|wave| wave.step.is_some() || wave.domain.is_some())
+}
+
 /// The shared budget in words; none if no other DaemonSet shares it.
 fn shared_words(shared: &SharedBudget, own: &DaemonSetKey) -> Option<(String, String)> {
     let SharedBudget { nodes, daemon_sets } = shared;
@@ -223,11 +228,6 @@ fn shared_words(shared: &SharedBudget, own: &DaemonSetKey) -> Option<(String, St
         daemon_sets.iter().map(String::as_str).filter(|other| *other != own).collect();
     let words = format!("at most {} disturbed at once, together with", count(*nodes, "node"));
     (!others.is_empty()).then(|| (words, others.join(", ")))
-}
-
-/// Whether waves are those of steps or domains.
-fn are_named(waves: &[Wave]) -> bool {
-    waves.iter().any(|wave| wave.step.is_some() || wave.domain.is_some())
 }
 
 /// Fields in conflict, then those that are kept.

@@ -276,14 +276,22 @@ pub(super) fn wait_words(wait: &WaitsFor, plan: &DaemonSetPlan, times: &Times) -
     }
 }
 
-/// `Earliest end Wed 04:40 CEST: work 1h 12m, soak 1h 15m, window opens Tue 02:00.`
-pub(super) fn earliest_end(course: &DaemonSetForecast, times: &Times) -> Option<String> {
+/// `Earliest end Wed 04:40 CEST: work 1h 12m, soak 1h 15m, window opens Tue 02:00.` If a step needs an
+/// approval, whose time is unknown, that is said, too.
+pub(super) fn earliest_end(
+    plan: &DaemonSetPlan,
+    course: &DaemonSetForecast,
+    times: &Times,
+) -> Option<String> {
     let DaemonSetForecast { seconds, soak_seconds, window_opens, earliest_end, .. } = course;
     let end = times.moment((*earliest_end)?);
     let part =
         |word: &str, seconds: u64| (seconds > 0).then(|| format!("{word} {}", roughly(seconds)));
     let opens = window_opens.map(|opens| format!("window opens {}", times.clock(opens)));
-    let parts = [part("work", *seconds), part("soak", *soak_seconds), opens];
+    let is_unapproved =
+        |step: &StepPlan| step.approve && step.approved.is_none() && step.updated < step.nodes;
+    let approval = plan.steps.iter().any(is_unapproved).then(|| "approved at once".to_owned());
+    let parts = [part("work", *seconds), part("soak", *soak_seconds), opens, approval];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     Some(format!("Earliest end {end}: {}.", parts.join(", ")))
 }

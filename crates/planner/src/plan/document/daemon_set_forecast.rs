@@ -77,7 +77,7 @@ pub struct ForecastSpan {
     pub wave: Option<u32>,
     /// Its beginning.
     pub from: Timestamp,
-    /// Its end. A wait for an approval has no length: nobody knows it.
+    /// Its end. That of a wait for an approval is its beginning: its length is unknown.
     pub until: Timestamp,
 }
 

@@ -178,3 +178,29 @@ fn the_ramp_begins_anew_only_after_a_wait() {
         assert_eq!(ends, [("canary", 25), ("rest", work - 25)], "{rule}");
     }
 }
+
+#[test]
+fn parts_are_updates_soaks_and_waits_for_approval() {
+    let approve = StepPlan { approve: true, nodes: 12, ..step("rest", StepState::Pending, 0) };
+    let plan = DaemonSetPlan {
+        steps: vec![step("canary", StepState::InProgress, 300), approve],
+        waves: vec![wave("canary", 4), Wave { index: 2, ..wave("rest", 8) }],
+        ..plan()
+    };
+    let span = |kind, step: &str, wave, from, until| ForecastSpan {
+        kind,
+        step: Some(step.to_owned()),
+        wave,
+        from: at(from),
+        until: at(until),
+    };
+    assert_eq!(
+        course(&plan, &json!([])).spans,
+        [
+            span(SpanKind::Update, "canary", Some(1), 0, 10),
+            span(SpanKind::Soak, "canary", None, 10, 310),
+            span(SpanKind::Approval, "rest", None, 310, 310),
+            span(SpanKind::Update, "rest", Some(2), 310, 330),
+        ]
+    );
+}

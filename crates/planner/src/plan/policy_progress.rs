@@ -1,0 +1,189 @@
+//! How far a live rollout is by its policy, without any manifest: what `status`, `explain` and
+//! `history` show of steps, waits and approvals.
+//!
+//! The target is the live template, or, while a rollout waits with the last good one live, that of
+//! the revision that its note names. Not here: planning a source.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::daemon_set::{Rollout, RolloutRequest, rollout, strategy};
+use super::daemon_set_view::DaemonSetView;
+use super::digest::template_digest;
+use super::document::{RevisionKind, StepPlan, Strategy};
+use super::nodes::Described;
+use super::reason::Reason;
+use crate::approval::{ApprovalCheck, ApprovalStatus};
+use crate::steps::WaitsFor;
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
+use daemonset::controller::node_pods::Fleet;
+use daemonset::controller::revision_data::template_of;
+use daemonset::model::{
+    Calendar, DaemonSet, PodTemplate, PolicySpec, Revision, RolloutPolicy, Snapshot, StepsNote,
+};
+
+/// How far the rollout of a DaemonSet is by its policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyProgress {
+    /// Name of the policy.
+    pub policy: String,
+    /// Its steps in this cluster; empty if it has none, or no node is outdated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepPlan>,
+    /// What keeps more nodes from beginning, beside the budget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<WaitsFor>,
+    /// The approvals of steps that need one and are not done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<StepApproval>,
+    /// The next opening of a window; none if one is open now, or the policy has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_opening: Option<Timestamp>,
+}
+
+/// The approval of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepApproval {
+    /// The step.
+    pub step: String,
+    /// Whether it counts; none if approvals could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<bool>,
+    /// Who has approved it and when, or why that does not count.
+    pub message: String,
+}
+
+/// The live DaemonSet with the template that is rolled out.
+pub(super) fn rolled_out<'a>(live: &'a DaemonSet, snapshot: &Snapshot) -> Cow<'a, DaemonSet> {
+    let template = snapshot.steps_note(&live.key).and_then(|note| noted(live, note, snapshot));
+    match template.and_then(|template| PodTemplate::from_json(template).ok()) {
+        Some(template) => {
+            let mut target = live.clone();
+            target.spec.template = template;
+            Cow::Owned(target)
+        }
+        None => Cow::Borrowed(live),
+    }
+}
+
+/// The template of the rollout that is noted, if another one is live.
+fn noted(live: &DaemonSet, note: &StepsNote, snapshot: &Snapshot) -> Option<Value> {
+    let is_under_way = note.started_at.is_some() || !note.steps.is_empty();
+    if !is_under_way || note.template == template_digest(live.spec.template.raw()) {
+        return None;
+    }
+    noted_revision(live, note, snapshot).and_then(|revision| template_of(&revision.data))
+}
+
+/// The revision of the rollout that is noted.
+pub(super) fn noted_revision<'a>(
+    live: &DaemonSet,
+    note: &StepsNote,
+    snapshot: &'a Snapshot,
+) -> Option<&'a Revision> {
+    let all = Claims::of(&Owner::from(live), snapshot.revisions_in(&live.key.namespace)).claimed;
+    let is_noted = |revision: &&Revision| {
+        template_of(&revision.data).is_some_and(|it| template_digest(&it) == note.template)
+    };
+    all.into_iter().find(is_noted)
+}
+
+/// The rollout of the DaemonSet, and how far it is; `live` has its declared strategy.
+pub(super) fn progress<'a>(
+    live: &DaemonSet,
+    target: &'a DaemonSet,
+    policy: &RolloutPolicy,
+    snapshot: &'a Snapshot,
+    fleet: &'a Fleet<'a>,
+    described: Described,
+) -> (DaemonSetView<'a>, Rollout, PolicyProgress) {
+    let view = DaemonSetView::of(Owner::from(target), Some(target), snapshot, fleet);
+    let pace = &policy.spec;
+    let request = RolloutRequest {
+        strategy: paced(strategy(&view.view()), pace, &view),
+        pace,
+        untouched: live.terminating.then_some(Reason::DaemonSetTerminating),
+        shared_budget: None,
+        siblings: &BTreeMap::new(),
+        node_seconds: pace.progress_deadline.0,
+        described,
+        live: Some(live),
+        snapshot,
+    };
+    let mut rollout = rollout(&view, request);
+    let is_left = !rollout.waves.is_empty();
+    let (steps, waits_for) = if is_left {
+        (rollout.steps.clone(), rollout.waits_for.clone())
+    } else {
+        rollout.waits_for.clear();
+        (Vec::new(), Vec::new())
+    };
+    let calendar = Calendar::of(&pace.windows, &pace.exclusions);
+    let now = snapshot.observed_at;
+    let seconds = u64::from(pace.progress_deadline.0);
+    let has_windows = !pace.windows.is_empty() || !pace.exclusions.is_empty();
+    let is_closed = has_windows && is_left && !calendar.fits(now, seconds);
+    let progress = PolicyProgress {
+        policy: policy.metadata.name.clone(),
+        approvals: approvals(&view, live, pace, &steps, snapshot),
+        next_opening: is_closed.then(|| calendar.next_start(now, seconds)).flatten(),
+        steps,
+        waits_for,
+    };
+    (view, rollout, progress)
+}
+
+/// With `OnDelete`, `ds-apply roll` replaces pods within the budget of the policy.
+fn paced(strategy: Strategy, pace: &PolicySpec, view: &DaemonSetView<'_>) -> Strategy {
+    match strategy {
+        Strategy::OnDelete => {
+            let desired = view.view().desired();
+            let max_unavailable = pace.max_unavailable.map_or(1, |limit| limit.scaled(desired));
+            Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired }
+        }
+        Strategy::RollingUpdate { .. } => strategy,
+    }
+}
+
+fn approvals(
+    target: &DaemonSetView<'_>,
+    live: &DaemonSet,
+    pace: &PolicySpec,
+    steps: &[StepPlan],
+    snapshot: &Snapshot,
+) -> Vec<StepApproval> {
+    let given = snapshot.approvals.get(&live.key);
+    let template = template_digest(target.owner.spec.template.raw());
+    let note = snapshot.steps_note(&live.key);
+    let was_rolled_out = target.target.plan.kind != RevisionKind::New;
+    let is_note_lost = note.is_none() && was_rolled_out && snapshot.coverage.leases;
+    let asking = pace.steps.iter().filter(|step| {
+        let is_left = |it: &StepPlan| it.name == step.name && it.updated < it.nodes;
+        step.approve && steps.iter().any(is_left)
+    });
+    let approval = |step: &daemonset::model::PolicyStep| {
+        let check = ApprovalCheck {
+            uid: &live.uid,
+            template: &template,
+            step,
+            note,
+            is_note_lost,
+            now: snapshot.observed_at,
+        };
+        let status = given.map(|given| check.status(given.get(&step.name)));
+        StepApproval {
+            step: step.name.clone(),
+            approved: status.as_ref().map(ApprovalStatus::is_given),
+            message: status.map_or("approvals could not be read".to_owned(), |it| it.to_string()),
+        }
+    };
+    asking.map(approval).collect()
+}

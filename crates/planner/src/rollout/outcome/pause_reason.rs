@@ -1,0 +1,245 @@
+//! Why a rollout is paused, and what it could not do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{Attempt, PodFailure};
+use crate::plan::Age;
+use crate::rollout::event::Failure;
+use crate::words::count;
+use daemonset::model::{NodeName, RevisionName, RevisionNumber};
+
+/// The rollout has taken longer than the policy's `maxDuration`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// Seconds since its first delete.
+    pub seconds: i64,
+    /// Seconds that the policy allows.
+    pub allowed: u32,
+}
+
+/// The reason why a run paused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PauseReason {
+    /// New pods failed.
+    Failed {
+        /// Failures by node.
+        failed: BTreeMap<NodeName, PodFailure>,
+        /// The reason why the last good template was not restored, if it should have been.
+        not_aborted: Option<NotAborted>,
+        /// Set if it failed because it took too long.
+        overdue: Option<Overdue>,
+    },
+    /// `maxUnavailable` is reached or exceeded, and the unavailable nodes do not recover.
+    MaxUnavailableReached {
+        /// Unavailable nodes that count against the budget.
+        unavailable: u32,
+        /// Nodes that may be unavailable.
+        allowed: u32,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// `sharedBudget` is taken up, and the nodes do not recover.
+    SharedBudgetReached {
+        /// Nodes that are disturbed, or not finished.
+        taken: u32,
+        /// Their maximum.
+        allowed: u32,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// Outdated pods are still Ready on nodes that are not Ready.
+    OldPodsRemain {
+        /// The nodes that are not Ready.
+        nodes: Vec<NodeName>,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// The DaemonSet controller is stalled: it has not observed the write, has not created a
+    /// revision of it, or does not replace pods.
+    ControllerStalled {
+        /// The step that is missing.
+        step: ControllerStep,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// The in-process controller could not create the pods of all nodes.
+    NotCreated {
+        /// Nodes without a pod.
+        nodes: Vec<NodeName>,
+        /// Duration in seconds.
+        seconds: i64,
+        /// The server's message.
+        message: Option<String>,
+    },
+    /// The watches are not current, so the cluster cannot be observed.
+    Blind {
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// The server does not answer.
+    NoAnswer {
+        /// The last request.
+        request: Attempt,
+        /// The result of that request.
+        failure: Failure,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// The server rejected a request, and the live strategy is `OnDelete`.
+    Refused {
+        /// The rejected request.
+        request: Attempt,
+        /// The server's answer.
+        failure: Failure,
+    },
+    /// The timeout of the whole run is reached.
+    Timeout,
+}
+
+/// The step of the DaemonSet controller that a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControllerStep {
+    /// Observe the write.
+    Observe {
+        /// Generation of the object.
+        generation: i64,
+        /// `status.observedGeneration`.
+        observed: i64,
+    },
+    /// None: the watch does not show our own write yet.
+    Appear,
+    /// Create a revision of the template.
+    MakeRevision,
+    /// Remove duplicate revisions of the template.
+    DropDuplicates {
+        /// Number of revisions with this template.
+        revisions: usize,
+    },
+    /// Replace outdated pods with surge.
+    Roll {
+        /// Nodes with an outdated pod.
+        outdated: u32,
+    },
+}
+
+/// The reason why the last good template was not restored.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NotAborted {
+    /// There is no earlier template.
+    NothingBefore,
+    /// Its revision no longer exists.
+    RevisionGone {
+        /// Its name.
+        name: RevisionName,
+        /// Its number.
+        number: RevisionNumber,
+    },
+    /// Too many nodes with a pod, or about to get one, do not match its placement: the controller
+    /// would evict those pods at once.
+    WouldEvict {
+        /// Pods that would be evicted.
+        pods: u32,
+        /// The part of them that is not available yet.
+        to_come: u32,
+        /// Pods that may be unavailable at once.
+        allowed: u32,
+    },
+}
+
+impl fmt::Display for Overdue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seconds, allowed } = self;
+        write!(f, "the rollout has taken {}, ", Age(*seconds))?;
+        write!(f, "at most {} allowed (`maxDuration`)", Age((*allowed).into()))
+    }
+}
+
+impl fmt::Display for PauseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { failed, not_aborted, overdue } => {
+                match overdue {
+                    Some(overdue) => write!(f, "{overdue}")?,
+                    None => write!(f, "new pods failed on {}", count(failed.len(), "node"))?,
+                }
+                not_aborted.iter().try_for_each(|why| write!(f, "; not aborted: {why}"))
+            }
+            Self::MaxUnavailableReached { unavailable, allowed, seconds } => write!(
+                f,
+                "`maxUnavailable` reached for {}: {unavailable} unavailable, at most {allowed} \
+                 allowed",
+                Age(*seconds)
+            ),
+            Self::SharedBudgetReached { taken, allowed, seconds } => write!(
+                f,
+                "`sharedBudget` reached for {}: {} disturbed, at most {allowed} allowed",
+                Age(*seconds),
+                count(*taken, "node")
+            ),
+            Self::OldPodsRemain { nodes, seconds } => write!(
+                f,
+                "outdated pods are Ready on {} that cannot be reached, for {}",
+                count(nodes.len(), "node"),
+                Age(*seconds)
+            ),
+            Self::ControllerStalled { step, seconds } => {
+                write!(f, "the DaemonSet controller {step}, for {}", Age(*seconds))
+            }
+            Self::NotCreated { nodes, seconds, message } => {
+                let (nodes, age) = (count(nodes.len(), "node"), Age(*seconds));
+                write!(f, "pods of {nodes} could not be created for {age}")?;
+                message.iter().try_for_each(|message| write!(f, ": {message}"))
+            }
+            Self::Blind { seconds } => {
+                write!(f, "the cluster could not be observed for {}", Age(*seconds))
+            }
+            Self::NoAnswer { request, failure, seconds } => {
+                write!(f, "{request} has failed for {}: {failure}", Age(*seconds))
+            }
+            Self::Refused { request, failure } => write!(
+                f,
+                "{request}: {failure}; the update strategy is OnDelete, so the other pods are not \
+                 replaced until a run resumes the rollout"
+            ),
+            Self::Timeout => f.write_str("the run timed out"),
+        }
+    }
+}
+
+impl fmt::Display for ControllerStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Observe { generation, observed } => {
+                write!(f, "has observed generation {observed}, not {generation}")
+            }
+            Self::Appear => {
+                f.write_str("cannot be observed: the cache does not show our own write")
+            }
+            Self::MakeRevision => f.write_str("has not created a revision of the template"),
+            Self::DropDuplicates { revisions } => {
+                let revisions = count(*revisions, "revision");
+                write!(f, "has not removed the duplicates of {revisions} of one template")
+            }
+            Self::Roll { outdated } => write!(f, "has not replaced {outdated} outdated pods"),
+        }
+    }
+}
+
+impl fmt::Display for NotAborted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingBefore => f.write_str("there is no earlier template to roll back to"),
+            Self::RevisionGone { name, number } => {
+                write!(f, "revision {number} ({name}) no longer exists")
+            }
+            Self::WouldEvict { pods, to_come, allowed } => {
+                write!(f, "rolling back would evict {} at once", count(*pods, "pod"))?;
+                if *to_come > 0 {
+                    write!(f, " ({to_come} of them are not available yet)")?;
+                }
+                write!(f, ", at most {allowed} allowed")
+            }
+        }
+    }
+}
