@@ -53,6 +53,7 @@ pub enum ShareCourse {
 }
 
 /// What one DaemonSet has to do with one node.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the node")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeShare {
     /// Whether it should have a pod there.

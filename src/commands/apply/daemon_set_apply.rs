@@ -125,9 +125,9 @@ impl DaemonSetApply<'_> {
         let now = snapshot.observed_at;
         if let Some(one) = plan.daemon_sets.first() {
             let template = &one.target_template;
-            let note = StepsNote::waiting(before.as_ref(), template, approvals, now);
-            if before.as_ref() != Some(&note) {
-                let written = lock.set_note(STEPS_ANNOTATION, Some(&note.text())).await;
+            let after = StepsNote::waiting(before.as_ref(), template, approvals, now);
+            if before.as_ref() != Some(&after) {
+                let written = lock.set_note(STEPS_ANNOTATION, Some(&after.text())).await;
                 written.map_err(|source| LockError::Write {
                     daemon_set: self.desired.key.clone(),
                     source: Box::new(source),

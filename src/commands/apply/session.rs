@@ -431,7 +431,7 @@ impl Session {
         let begin = |at: usize, mut interrupts| {
             let Rollout { owner: Owner { key, managed_by, .. }, lock, task } = &rollouts[at];
             let (key, observer) = ((*key).clone(), observers[*key].clone());
-            let reporter = ProgressReporter::new(&rollouts[at].owner.key, output, shell);
+            let reporter = ProgressReporter::new(rollouts[at].owner.key, output, shell);
             let mut reporter = reporter.suggesting(*suggested_undo);
             let run = Run {
                 seat: shared.as_ref().and_then(|shared| shared.seat(&key)),

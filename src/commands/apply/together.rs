@@ -95,7 +95,7 @@ impl<'a> Together<'a> {
                 one.note_wait(session).await?;
                 one.does_not_begin(&held, session);
                 note(one, Ok(Exit::Waiting), &mut sequence, session)?;
-            } else if self.changes(one) {
+            } else if changes(one) {
                 open.push(one);
             } else {
                 // It has nothing to begin, so that the others need not be locked for it.
@@ -114,12 +114,6 @@ impl<'a> Together<'a> {
         let done = self.under(&open, &sharing, &mut sequence, session).await;
         sharing.release().await;
         done.map(|()| sequence.exit())
-    }
-
-    /// Whether the plan changes a DaemonSet.
-    fn changes(&self, one: &DaemonSetApply<'_>) -> bool {
-        let mut plans = one.approved.daemon_sets.iter();
-        plans.any(|plan| plan.key() == *one.key() && DaemonSetPlan::has_changes(plan))
     }
 
     /// Prepares each, and rolls them out.
@@ -172,6 +166,12 @@ impl<'a> Together<'a> {
             }
         }
     }
+}
+
+/// Whether the plan changes a DaemonSet.
+fn changes(one: &DaemonSetApply<'_>) -> bool {
+    let mut plans = one.approved.daemon_sets.iter();
+    plans.any(|plan| plan.key() == *one.key() && DaemonSetPlan::has_changes(plan))
 }
 
 /// Records how the apply of one of them ended; returns whether the others are applied.

@@ -61,8 +61,8 @@ pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) ->
     let share = |(at, node_view): (usize, &NodeView<'_>)| {
         let (is_updated, restarts) = match node_view.pod_state {
             PodState::UpdatedAvailable(_)
+            | PodState::UpdatedUnavailable(_)
             | PodState::Several { updated: Some(_), outdated: None } => (true, 0),
-            PodState::UpdatedUnavailable(_) => (true, 0),
             PodState::Outdated(pod) | PodState::Several { updated: _, outdated: Some(pod) } => {
                 (false, pod.restarts)
             }
