@@ -114,35 +114,38 @@ fn the_examples_of_policies_are_planned_and_rehearsed_to_the_end() {
             ],
         ),
     ] {
-        let policy = example(&format!("../policies/{policy}.yaml"));
-        let flags =
-            format!("--snapshot {} -f {manifest} --policy {policy}", example("cluster.json"));
-        let plan = sandbox.ds_plan(&flags);
-        let screen: Vec<&str> = plan.stdout.lines().take(FIRST_SCREEN).map(str::trim).collect();
-        for words in ["step 1 ", "step 2 ", "Earliest end "] {
-            assert!(screen.iter().any(|line| line.starts_with(words)), "{words}: {plan}");
-        }
-        let run = sandbox
-            .ds_apply(&format!("--rehearse --wait 48h --fault faults.yaml --save a.json {flags}"));
-        assert_eq!(run.code, Some(0), "{run}");
-        let waited = run.stdout.lines().filter(|line| line.contains("  waiting: "));
-        let waited: Vec<&str> = waited.collect();
-        assert_eq!(waited.len(), waits.len(), "{run}");
-        for (line, words) in waited.iter().zip(&waits) {
-            assert!(line.contains(words), "{words}: {line}");
-        }
-        let plan: Value =
-            serde_json::from_str(&sandbox.ds_plan(&format!("{flags} -o json")).stdout).unwrap();
-        let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
-        let forecast = time(&plan["forecast"]["earliestEnd"])
-            .duration_since(time(&plan["cluster"]["observedAt"]));
-        let off = (lasted(&run) - forecast).abs();
-        assert!(off * 4 <= lasted(&run), "{policy}: {forecast:#}, but {:#}", lasted(&run));
-        let left = flags.replace(&example("cluster.json"), "a.json");
-        let left = sandbox.ds_plan(&format!("{left} -o json"));
-        let left: Value = serde_json::from_str(&left.stdout).unwrap();
-        assert_eq!(left["totals"]["replace"], 0, "{policy}");
+        is_rehearsed_to_the_end(&sandbox, manifest, &format!("../policies/{policy}.yaml"), &waits);
     }
+}
+
+fn is_rehearsed_to_the_end(sandbox: &Sandbox, manifest: &str, policy: &str, waits: &[String]) {
+    let snapshot = example("cluster.json");
+    let flags = format!("--snapshot {snapshot} -f {manifest} --policy {}", example(policy));
+    let plan = sandbox.ds_plan(&flags);
+    let screen: Vec<&str> = plan.stdout.lines().take(FIRST_SCREEN).map(str::trim).collect();
+    for words in ["step 1 ", "step 2 ", "Earliest end "] {
+        assert!(screen.iter().any(|line| line.starts_with(words)), "{words}: {plan}");
+    }
+    let rehearsal = "--rehearse --wait 48h --fault faults.yaml --save after.json";
+    let run = sandbox.ds_apply(&format!("{rehearsal} {flags}"));
+    assert_eq!(run.code, Some(0), "{run}");
+    let waited = run.stdout.lines().filter(|line| line.contains("  waiting: "));
+    let waited: Vec<&str> = waited.collect();
+    assert_eq!(waited.len(), waits.len(), "{run}");
+    for (line, words) in waited.iter().zip(waits) {
+        assert!(line.contains(words), "{words}: {line}");
+    }
+    let json = |flags: &str| -> Value {
+        serde_json::from_str(&sandbox.ds_plan(&format!("{flags} -o json")).stdout).unwrap()
+    };
+    let plan = json(&flags);
+    let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+    let (end, observed) = (&plan["forecast"]["earliestEnd"], &plan["cluster"]["observedAt"]);
+    let forecast = time(end).duration_since(time(observed));
+    let off = (lasted(&run) - forecast).abs();
+    assert!(off * 4 <= lasted(&run), "{policy}: {forecast:#}, but it took {:#}", lasted(&run));
+    let left = json(&flags.replace(&snapshot, "after.json"));
+    assert_eq!(left["totals"]["replace"], 0, "{policy}");
 }
 
 /// A rollout that waits after its canary, and what the cluster knows of it without a manifest.

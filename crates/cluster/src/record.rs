@@ -27,6 +27,9 @@ use daemonset::model::mask::Salt;
 use daemonset::model::{FAILED_TEMPLATES_ANNOTATION, STEPS_ANNOTATION, Uid};
 use host::special_file;
 
+/// The annotations of the leases that are recorded: other controllers hold leases, too.
+const LEASE_ANNOTATIONS: [&str; 2] = [FAILED_TEMPLATES_ANNOTATION, STEPS_ANNOTATION];
+
 /// The bytes of one list that are kept in memory.
 const IN_MEMORY: usize = 8 << 20;
 
@@ -185,7 +188,8 @@ impl Sink for Spool {
         if kind == Kind::Namespace && metadata["name"] == KUBE_SYSTEM {
             self.kube_system = metadata["uid"].as_str().map(Uid::from);
         }
-        if kind == Kind::Lease && !has_notes(&metadata["annotations"]) {
+        let has_note = |key: &&str| !metadata["annotations"][*key].is_null();
+        if kind == Kind::Lease && !LEASE_ANNOTATIONS.iter().any(has_note) {
             return Ok(());
         }
         if kind == Kind::Event && !is_pod_warning(&whole) {
@@ -201,12 +205,6 @@ impl Sink for Spool {
     fn has_seen_record(&self) -> bool {
         self.record
     }
-}
-
-/// Whether a lease with these annotations is the lock of a DaemonSet with something noted on it.
-fn has_notes(annotations: &Value) -> bool {
-    let notes = [FAILED_TEMPLATES_ANNOTATION, STEPS_ANNOTATION];
-    notes.iter().any(|note| !annotations[note].is_null())
 }
 
 /// Whether an event matches the field selector, which not every server evaluates.

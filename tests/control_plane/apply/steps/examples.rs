@@ -162,8 +162,8 @@ impl<'p> Example<'p> {
         let forecast = self.is_planned();
         let recording = self.record("before.json");
         let approvals = self.approvals(&forecast);
-        let whole = self.rehearsal(&recording, &approvals, &["--wait=2h", "-o", "json"]);
-        let whole = { whole }.output().unwrap();
+        let mut whole = self.rehearsal(&recording, &approvals, &["--wait=2h", "-o", "json"]);
+        let whole = whole.output().unwrap();
         assert_eq!(whole.status.code(), Some(0), "{}", output_text(&whole));
         let rehearsed = legs(&whole);
         let course = self.runs();
