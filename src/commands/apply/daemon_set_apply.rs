@@ -120,14 +120,14 @@ impl DaemonSetApply<'_> {
         let snapshot = self.snapshot(session).await?;
         let plan = self.planned(&snapshot);
         let before = lock.note(STEPS_ANNOTATION).await.as_deref().and_then(StepsNote::read);
-        let none = BTreeMap::new();
-        let approvals = snapshot.approvals.get(&self.desired.key).unwrap_or(&none);
+        let no_approvals = BTreeMap::new();
+        let approvals = snapshot.approvals.get(&self.desired.key).unwrap_or(&no_approvals);
         let now = snapshot.observed_at;
         if let Some(one) = plan.daemon_sets.first() {
             let template = &one.target_template;
-            let after = StepsNote::waiting(before.as_ref(), template, approvals, now);
-            if before.as_ref() != Some(&after) {
-                let written = lock.set_note(STEPS_ANNOTATION, Some(&after.text())).await;
+            let waiting = StepsNote::waiting(before.as_ref(), template, approvals, now);
+            if before.as_ref() != Some(&waiting) {
+                let written = lock.set_note(STEPS_ANNOTATION, Some(&waiting.text())).await;
                 written.map_err(|source| LockError::Write {
                     daemon_set: self.desired.key.clone(),
                     source: Box::new(source),
