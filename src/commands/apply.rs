@@ -38,7 +38,7 @@ use crate::printer::Printer;
 use crate::shell::Shell;
 use cli::{Command, DsApply};
 use dispatch::in_session;
-pub use embedded_run::{Ended, ds_apply_at};
+pub use embedded_run::{Ended, RunSettings, ds_apply_at, ds_apply_with};
 use event_stream::{EventStream, Finished};
 use executor::Interrupt;
 use session::Session;

@@ -399,10 +399,11 @@ impl<'a> NodeView<'a> {
     }
 
     /// Whether the node counts against the budget. A node that may not start a pod is not a desired
-    /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace.
+    /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace,
+    /// but not while it is not Ready: its pod may never go.
     pub(super) fn is_unavailable(&self) -> bool {
         if !self.is_desired() {
-            return self.terminating.is_some();
+            return self.node_budget == NodeBudget::Ready && self.terminating.is_some();
         }
         match self.node_budget {
             NodeBudget::Excluded => false,
