@@ -15,7 +15,7 @@ use crate::cluster::NAMESPACE;
 use crate::laws::LawChecker;
 use crate::objects::{daemon_sets, is_updated, live, pods, remembered, revisions};
 use crate::scenario::{AgentSpec, Change, Fate, Scenario};
-use crate::story::Story;
+use crate::step_laws::StepLaws;
 use crate::trial::FIRST;
 
 /// The broken law if a run does not end with one of the expected exit codes.
@@ -145,7 +145,7 @@ pub(crate) fn not_done(scenario: &Scenario, store: &Store, checker: &LawChecker)
             broken.push(format!("done, but {} has the security context {context}", agent.name));
         }
         let image = &container["image"];
-        let last = scenario.story.as_ref().map_or(2, Story::last_image);
+        let last = checker.steps.as_ref().map_or(2, StepLaws::target);
         if agent.change == Change::Image && *image != format!("registry.example/agent:{last}") {
             broken.push(format!("done, but {} has the image {image}", agent.name));
         }
@@ -166,7 +166,8 @@ pub(crate) fn not_done(scenario: &Scenario, store: &Store, checker: &LawChecker)
             }
             if !here.iter().all(|pod| {
                 // A DaemonSet that is not to be changed stays as it was, Ready or not.
-                let ready = pod.is_ready() || agent.change == Change::Nothing;
+                let is_first = checker.steps.as_ref().is_some_and(|steps| steps.target() == 1);
+                let ready = pod.is_ready() || agent.change == Change::Nothing || is_first;
                 ready && is_updated(pod, live, store)
             }) {
                 broken.push(format!("done, but {} is outdated on {}", agent.name, node.name));

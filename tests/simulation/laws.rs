@@ -5,17 +5,14 @@ mod writes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use daemonset::controller::hash::hash;
-use daemonset::controller::placement::judge;
 use daemonset::controller::revision_data::data_for;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Revision, Uid, UpdateStrategy,
-    record_name,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Uid, record_name,
 };
 use ds_plan::Exit;
 use embedded::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
-use planner::plan::{PauseState, PausedRollout, template_digest};
+use planner::plan::PausedRollout;
 use serde_json::Value;
 
 use crate::budget::{Nodes, desired_nodes, is_available, owns};
@@ -24,9 +21,7 @@ use crate::cluster::{self, NAMESPACE};
 use crate::external_actors::EXTERNAL_USER;
 use crate::flights::Flights;
 use crate::locks::Locks;
-use crate::objects::{
-    daemon_set, daemon_sets, failed_before, is_updated, key, pods, remembered, revisions,
-};
+use crate::objects::{daemon_sets, is_updated, key, remembered, revisions};
 use crate::observations::ObservationTracker;
 use crate::reasons;
 use crate::rules::Rules;
@@ -434,7 +429,7 @@ impl LawChecker {
     /// A run of a story has ended with this exit code.
     pub(crate) fn run_ended(&mut self, exit: Exit, store: &Store, now: Timestamp) {
         let live = self.live(store);
-        let laws = self.steps.as_ref().zip(live.first());
+        let laws = self.steps.as_mut().zip(live.first());
         if let Some(law) = laws.and_then(|(steps, live)| steps.run_ended(exit, live)) {
             self.breaks(now, law);
         }

@@ -15,7 +15,7 @@ use crate::careful;
 use crate::crash;
 use crate::rules::{Rules, Selects, StepRule};
 use crate::scenario::{AgentSpec, NodeSpec, Scenario};
-use crate::story::Story;
+use crate::story::{MOST_RUNS, Story};
 use crate::trial::{self, Outcome};
 
 /// Nodes in three zones with an agent of which `max_unavailable` may be down, and a story.
@@ -35,8 +35,8 @@ fn fleet(nodes: usize, max_unavailable: u32, story: Story) -> Scenario {
 
 /// The first node, then two, each with a soak of this many seconds.
 fn canaries(soak: i64) -> Vec<StepRule> {
-    let step = |name, count| StepRule { soak, ..StepRule::of(name, Selects::Count(count)) };
-    vec![step("canary", 1), step("some", 2)]
+    let of = |name, count| StepRule { soak, ..step(name, Selects::Count(count)) };
+    vec![of("canary", 1), of("some", 2)]
 }
 
 /// Runs it; no law may break.
@@ -68,6 +68,32 @@ fn second(at: Timestamp, scenario: &Scenario) -> i64 {
     at.duration_since(crate::cluster::start(scenario)).as_secs()
 }
 
+/// A step without a soak, an approval or a limit.
+fn step(name: &str, nodes: Selects) -> StepRule {
+    let name = name.to_owned();
+    StepRule { name, nodes, spreads: false, soak: 0, approve: false, max_unavailable: None }
+}
+
+/// A story of one commit under a policy with these steps and nothing else.
 fn story(steps: Vec<StepRule>) -> Story {
-    Story::of(Rules::of_steps(steps))
+    let rules = Rules {
+        steps,
+        domains: None,
+        window: None,
+        exclusion: None,
+        keeps_target: false,
+        on_failure: "abort",
+        others: json!({}),
+    };
+    Story {
+        rules,
+        events: Vec::new(),
+        kills: Vec::new(),
+        wait: None,
+        interval: 60,
+        approves_after: None,
+        local_clock: 0,
+        start: None,
+        most_runs: MOST_RUNS,
+    }
 }

@@ -68,19 +68,6 @@ pub(crate) struct WindowRule {
 }
 
 impl Rules {
-    /// A policy with these steps and nothing else.
-    pub(crate) fn of_steps(steps: Vec<StepRule>) -> Self {
-        Self {
-            steps,
-            domains: None,
-            window: None,
-            exclusion: None,
-            keeps_target: false,
-            on_failure: "abort",
-            others: json!({}),
-        }
-    }
-
     /// Random ones, for nodes with these names. Nobody approves where no controller acts.
     pub(crate) fn random(names: &[String], managed: bool, dice: &mut Dice) -> Self {
         let mut steps: Vec<StepRule> = Vec::new();
@@ -147,12 +134,6 @@ impl Rules {
 }
 
 impl StepRule {
-    /// A step without a soak, an approval or a limit.
-    pub(crate) fn of(name: &str, nodes: Selects) -> Self {
-        let name = name.to_owned();
-        Self { name, nodes, spreads: false, soak: 0, approve: false, max_unavailable: None }
-    }
-
     /// A random one. Counts grow: `least` is the least that the next one may be.
     fn random(
         at: u64,

@@ -38,6 +38,9 @@ pub(crate) struct StepLaws {
     target: u32,
     /// The image that finished all steps last.
     good: u32,
+    /// The image that was live without a pause after that: its run may have been killed before it
+    /// said that all is done.
+    perhaps: Option<u32>,
     /// The image of the rollout in progress.
     rollout: Option<u32>,
     progress: Progress,
@@ -126,11 +129,17 @@ impl StepLaws {
             rules,
             target: 1,
             good: 1,
+            perhaps: None,
             rollout: None,
             others: BTreeMap::new(),
             zones: Zones::default(),
             approvals: Approvals::default(),
         }
+    }
+
+    /// The image of the last run's commit.
+    pub(crate) fn target(&self) -> u32 {
+        self.target
     }
 
     /// A run of a commit begins.
@@ -176,11 +185,15 @@ impl StepLaws {
     fn rollout_ends(&mut self, is_done: bool, now: Timestamp) {
         self.approvals.use_up(|_| true);
         if is_done {
-            self.good = self.target;
+            self.perhaps = Some(self.target);
         } else {
             self.rollout = None;
             self.progress.begin_again(now);
         }
+    }
+
+    fn is_good(&self, image: u32) -> bool {
+        image == self.good || Some(image) == self.perhaps
     }
 
     /// A failed template was recorded.
@@ -193,14 +206,15 @@ impl StepLaws {
         let image = image_of(live.spec.template.raw());
         let pause = PausedRollout::of(live).ok().flatten().map(|pause| pause.state);
         let good = self.good;
+        let is_good = self.is_good(image);
         match pause {
             Some(PauseState::Aborted) => {
                 self.rollout_ends(false, now);
-                (image != good).then(|| format!(" was aborted to image {image}, {good} is good"))
+                (!is_good).then(|| format!(" was aborted to image {image}, {good} is good"))
             }
             Some(PauseState::Waiting) => {
                 let is_kept = self.rules.keeps_target && image == self.target;
-                let is_right = image == good || is_kept;
+                let is_right = is_good || is_kept;
                 (!is_right).then(|| format!(" waits with image {image}, {good} is good"))
             }
             Some(PauseState::Paused) => {
@@ -219,10 +233,13 @@ impl StepLaws {
     }
 
     /// The broken law at the end of a run that waits: the last good template is live.
-    pub(crate) fn run_ended(&self, exit: Exit, live: &DaemonSet) -> Option<String> {
+    pub(crate) fn run_ended(&mut self, exit: Exit, live: &DaemonSet) -> Option<String> {
         let image = image_of(live.spec.template.raw());
+        if exit == Exit::Done && image == self.target {
+            (self.good, self.perhaps) = (self.target, None);
+        }
         let waits = matches!(exit, Exit::Waiting | Exit::ApprovalNeeded);
-        let is_right = image == self.good || (self.rules.keeps_target && image == self.target);
+        let is_right = self.is_good(image) || (self.rules.keeps_target && image == self.target);
         (waits && !is_right)
             .then(|| format!("{}: it waits with image {image}, {} is good", live.key, self.good))
     }
@@ -307,7 +324,7 @@ impl StepLaws {
     /// Whether a version that was given up has broken a node: it may be mended in any step, and
     /// counts for none.
     fn is_mended(&self, it: &Here<'_>) -> bool {
-        let is_given_up = |image| image != self.target && image != self.good;
+        let is_given_up = |image| image != self.target && !self.is_good(image);
         it.image.is_some_and(is_given_up) && !it.is_up()
     }
 

@@ -68,27 +68,12 @@ pub(crate) struct Kill {
 }
 
 /// The default limit of runs.
-const MOST_RUNS: usize = 40;
+pub(crate) const MOST_RUNS: usize = 40;
 
 /// The images that commits have; 1 is that of the beginning.
 pub(crate) const IMAGES: [u32; 4] = [1, 2, 3, 4];
 
 impl Story {
-    /// A story without events, which ends with one run if nothing waits.
-    pub(crate) fn of(rules: Rules) -> Self {
-        Self {
-            rules,
-            events: Vec::new(),
-            kills: Vec::new(),
-            wait: None,
-            interval: 60,
-            approves_after: None,
-            local_clock: 0,
-            start: None,
-            most_runs: MOST_RUNS,
-        }
-    }
-
     /// A random one.
     fn random(scenario: &Scenario, dice: &mut Dice) -> Self {
         let names: Vec<String> = scenario.nodes.iter().map(|node| node.name.clone()).collect();
@@ -122,15 +107,6 @@ impl Story {
     pub(crate) fn is_benign(&self) -> bool {
         let asks = self.rules.steps.iter().any(|step| step.approve);
         (!asks || self.approves_after.is_some()) && self.rules.others.get("maxDuration").is_none()
-    }
-
-    /// The image of the last commit.
-    pub(crate) fn last_image(&self) -> u32 {
-        let image = |turn: &Turn| match turn {
-            Turn::Commit(image) => Some(*image),
-            Turn::EditStep(_) | Turn::Approve(..) | Turn::LoseNote => None,
-        };
-        self.events.iter().rev().find_map(|(_, turn)| image(turn)).unwrap_or(2)
     }
 
     /// The number of parts that can be left out.

@@ -53,7 +53,7 @@ fn a_failure_in_the_last_step_rolls_back_zone_by_zone_outside_of_the_window() {
     assert!(times[8] < 120 && times[9] > 190 && times[14] > 240, "{times:?}");
     let hashes = |state: &str| {
         let pods = state.lines().filter(|line| line.contains("\"node-"));
-        pods.filter_map(|line| Some(line.split("Some(").nth(1)?.to_owned()))
+        pods.filter_map(|line| Some(line.split(['(', ')']).nth(1)?.to_owned()))
             .collect::<std::collections::BTreeSet<_>>()
     };
     let (old, new) = (hashes(&outcome.state), hashes(&whole.state));

@@ -2,7 +2,7 @@
 
 use ds_plan::Exit;
 
-use super::{begins, canaries, exits, fleet, ran, second, story};
+use super::{begins, canaries, exits, fleet, ran, second, step, story};
 use crate::rules::{Selects, StepRule};
 use crate::story::{Kill, Story, Turn};
 use crate::trial;
@@ -54,7 +54,7 @@ fn a_note_lost_during_a_soak_begins_it_again() {
 
 #[test]
 fn a_step_that_selects_no_node_is_refused_before_any_write() {
-    let nobody = StepRule::of("nobody", Selects::Pool("red"));
+    let nobody = step("nobody", Selects::Pool("red"));
     let scenario = fleet(3, 1, Story { most_runs: 1, ..story(vec![nobody]) });
     let outcome = ran(&scenario);
     assert_eq!(exits(&outcome), [Exit::Refused]);
@@ -68,8 +68,8 @@ fn a_step_that_selects_no_node_is_refused_before_any_write() {
 
 #[test]
 fn a_step_edited_after_its_approval_needs_another_one_and_keeps_its_nodes() {
-    let canary = StepRule::of("canary", Selects::Count(1));
-    let half = StepRule { approve: true, ..StepRule::of("half", Selects::Count(2)) };
+    let canary = step("canary", Selects::Count(1));
+    let half = StepRule { approve: true, ..step("half", Selects::Count(2)) };
     let approved = |events| {
         let story = Story {
             events,

@@ -15,7 +15,7 @@ fn a_window_that_closes_finishes_what_began_and_the_next_one_continues() {
     story.rules.window = Some(WindowRule { minute: 0, minutes: 3 });
     // Without measures, a node may take the whole deadline.
     story.rules.others = json!({"progressDeadline": "1m", "minReadySeconds": 0});
-    story.interval = 600;
+    (story.interval, story.most_runs) = (60, 90);
     let first = ran(&fleet(20, 1, Story { most_runs: 1, ..story.clone() }));
     assert_eq!(exits(&first), [Exit::Waiting]);
     let waits_for = first.pause.unwrap().waits_for;

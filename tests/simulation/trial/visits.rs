@@ -51,7 +51,7 @@ impl Trial<'_> {
                         rules.steps.get_mut(*step).into_iter().for_each(|step| step.soak += 1);
                     }
                     Turn::Approve(step, given) => {
-                        self.write_approval(&current(), *step, *given).await
+                        self.write_approval(&current(), *step, *given).await;
                     }
                     Turn::LoseNote => self.lose_note().await,
                 }
@@ -105,10 +105,11 @@ impl Trial<'_> {
             () = self.death.notified() => {}
             () = self.ends(&user, run) => {
                 let exit = self.ended().last().map(|(_, ended)| ended.exit);
-                let (server, now) = (self.world.server(), self.world.clock().now());
-                let store = server.store();
+                let (objects, now) = (self.world.server().store(), self.world.clock().now());
                 let checker = &mut locked(&self.shared).checker;
-                exit.into_iter().for_each(|exit| checker.run_ended(exit, &store, now));
+                if let Some(exit) = exit {
+                    checker.run_ended(exit, &objects, now);
+                }
             }
         }
         locked(&self.shared).requests
@@ -143,6 +144,13 @@ impl Trial<'_> {
             }
         }
         sleep(Duration::from_secs(story.interval)).await;
+        // Nothing happens before the next event.
+        let is_done = self.ended().last().is_some_and(|(_, it)| it.exit == Exit::Done);
+        let now = self.world.clock().elapsed();
+        let times = story.events.iter().map(|(at, _)| Duration::from_secs(*at));
+        if let Some(next) = times.filter(|at| *at > now).min().filter(|_| is_done) {
+            sleep(next.saturating_sub(now) + Duration::from_secs(1)).await;
+        }
     }
 
     /// Approves a step by the command, which refuses if it is not the step's turn.
