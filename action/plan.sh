@@ -23,7 +23,7 @@ drift)
     plan=
     ;;
 *)
-    echo "::error::the input \`command\` must be \`plan\` or \`drift\`"
+    echo "::error::the input \`command\` must be \`plan\`, \`drift\`, \`apply\` or \`install\`"
     exit 64
     ;;
 esac

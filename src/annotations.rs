@@ -1,4 +1,4 @@
-//! Errors of manifests as annotations of a CI system, on the lines of the files.
+//! Annotations of a CI system: errors of manifests on the lines of the files, and rollouts that wait.
 //!
 //! Only this file prints commands of a CI system. Text of a manifest is only data in them: its
 //! control characters are escaped, and then it is escaped by the rules of the CI system.
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use clap::ValueEnum;
 
 use super::error::Error;
-use daemonset::model::Place;
+use daemonset::model::{DaemonSetKey, Place};
 use render::neutral;
 
 /// The most errors that are annotated; GitHub shows ten per step.
@@ -27,6 +27,20 @@ impl Annotations {
         let Error::Manifest(errors) = error else { return String::new() };
         match self {
             Self::Github => errors.iter().take(MOST).filter_map(github).collect(),
+        }
+    }
+}
+
+impl Annotations {
+    /// One line for a rollout that waits: a warning if a person has to act.
+    pub(super) fn wait(self, daemon_set: &DaemonSetKey, words: &str, needs_person: bool) -> String {
+        match self {
+            Self::Github => {
+                let level = if needs_person { "warning" } else { "notice" };
+                let title = escaped(&neutral::line(&daemon_set.to_string()), &[':', ',']);
+                let message = escaped(&neutral::line(words), &[]);
+                format!("::{level} title={title}::{message}\n")
+            }
         }
     }
 }
@@ -82,6 +96,15 @@ mod tests {
             "::error file=a.yaml,line=5,col=13::spec.selector: must be a mapping, not a number\n"
         );
         assert_eq!(Annotations::Github.of(&Error::Declined), "");
+    }
+
+    #[test]
+    fn a_wait_is_a_notice_and_an_approval_a_warning() {
+        let key = DaemonSetKey::new("log", "agent");
+        let of = |words, person| Annotations::Github.wait(&key, words, person);
+        assert_eq!(of("step a soaks", false), "::notice title=log/agent::step a soaks\n");
+        assert_eq!(of("step a", true), "::warning title=log/agent::step a\n");
+        assert_eq!(of("a\n::error::b", false).lines().count(), 1);
     }
 
     #[test]

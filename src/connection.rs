@@ -196,7 +196,12 @@ impl Connection {
     ) -> Result<Snapshot, Error> {
         match self {
             Self::Recorded(recording) => recording.read(shell),
-            Self::Live(cluster) => Ok(cluster.snapshot_for(desired, scope, shell.now).await?),
+            Self::Live(cluster) => {
+                let snapshot = cluster.snapshot_for(desired, scope, shell.now).await?;
+                let server = cluster.server_time();
+                warnings::print_local_clock(shell.local_time(), server, shell.printer);
+                Ok(snapshot)
+            }
         }
     }
 }

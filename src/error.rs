@@ -25,7 +25,7 @@ use executor::PreflightError;
 use executor::permissions::Need;
 use planner::live_object::LiveObjectError;
 use planner::plan::{Guard, LockStatus, NoSuchRevision, Stale};
-use planner::roll::RollError;
+use planner::roll::{RollError, WaveError};
 use planner::rollback::RollbackError;
 use ssa::ManagedFieldsError;
 
@@ -179,6 +179,9 @@ pub(super) enum Error {
     /// A DaemonSet cannot be rolled.
     #[error(transparent)]
     Roll(#[from] RollError),
+    /// `step --wave` does not replace the pods of a wave.
+    #[error(transparent)]
+    Wave(#[from] WaveError),
     /// A live DaemonSet cannot be made into a manifest.
     #[error(transparent)]
     LiveObject(#[from] LiveObjectError),

@@ -93,7 +93,8 @@ pub(super) struct GlobalFlags {
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = heading::OUTPUT)]
     pub(super) quiet: bool,
 
-    /// Also annotate the lines of the manifests with their errors, for this CI system
+    /// Also annotate the lines of the manifests with their errors, and rollouts that wait, for this CI
+    /// system
     #[arg(long, global = true, value_name = "SYSTEM")]
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) annotations: Option<Annotations>,

@@ -17,7 +17,7 @@ use planner::annotations::ROLLOUT_ANNOTATION;
 use planner::approval::NotToApprove;
 use planner::live_object::LiveObjectError;
 use planner::plan::NoSuchRevision;
-use planner::roll::RollError;
+use planner::roll::{RollError, WaveError};
 use planner::rollback::RollbackError;
 
 /// Hint when nobody can approve a plan.
@@ -83,6 +83,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::SavedPlan(error) => saved_plan_hints(error),
         Error::Rollback(error) => rollback_hints(error),
         Error::Roll(error) => roll_hints(error),
+        Error::Wave(error) => wave_hints(error),
         Error::LiveObject(error) => live_object_hints(error),
         Error::NoTerminal => vec![NO_TERMINAL.into()],
         Error::Stale(_) => vec!["plan again, review the plan, and apply it".into()],
@@ -134,14 +135,21 @@ fn node_hint(similar: Option<&NodeName>) -> String {
 
 fn approval_hints(error: &ApprovalError) -> Vec<String> {
     match error {
-        ApprovalError::NotToApprove { why: NotToApprove::Unknown { known }, .. } => {
-            vec![format!("its steps: {}", known.join(", "))]
-        }
+        ApprovalError::NotToApprove {
+            why: NotToApprove::Unknown { needed } | NotToApprove::NotAsked { needed },
+            ..
+        } => match &needed[..] {
+            [] => vec!["none of its steps needs an approval".into()],
+            needed => vec![format!("steps that need an approval: {}", needed.join(", "))],
+        },
         ApprovalError::NotToApprove { why: NotToApprove::NoSteps, .. } => {
             vec!["does the policy select it? See its name and labels in the policy".into()]
         }
         ApprovalError::NotDone { .. } => {
             vec!["run `ds-apply` again: it notes when a step is done".into()]
+        }
+        ApprovalError::NoteLost(_) => {
+            vec!["run `ds-apply` first: it notes that, and asks for the approval".into()]
         }
         ApprovalError::ProgressUnknown(_) => vec![APPROVER.into()],
         ApprovalError::Write { source, .. } => match &**source {
@@ -149,7 +157,7 @@ fn approval_hints(error: &ApprovalError) -> Vec<String> {
             error if error.is_outcome_unknown() => vec!["run it again".into()],
             _other => vec![],
         },
-        ApprovalError::NotToApprove { why: NotToApprove::NotAsked, .. }
+        ApprovalError::RolledOut(_)
         | ApprovalError::RollingBack(_)
         | ApprovalError::NameTaken { .. } => vec![],
     }
@@ -233,6 +241,18 @@ fn roll_hints(error: &RollError) -> Vec<String> {
         ],
         RollError::NotOnDelete(_) => vec!["use `ds-apply apply` to change it in waves".into()],
         RollError::LiveObject(error) => live_object_hints(error),
+    }
+}
+
+fn wave_hints(error: &WaveError) -> Vec<String> {
+    match error {
+        WaveError::NotLeft { left, .. } => {
+            vec![format!("waves that are left: {}", listed_or_none(left))]
+        }
+        WaveError::NotNext { .. } => vec!["replace that one first".into()],
+        WaveError::Renumbered { .. } | WaveError::OtherNodes { .. } => {
+            vec!["look at the plan again: `ds-apply step --dry-run`".into()]
+        }
     }
 }
 

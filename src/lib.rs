@@ -33,7 +33,7 @@ mod warnings;
 use command_line::completion;
 use commands::apply;
 use commands::apply::cli::DsApply;
-pub use commands::apply::{Ended, RunSettings, ds_apply_at, ds_apply_with};
+pub use commands::apply::{Ended, ds_apply_at, ds_apply_by_clock};
 use commands::{Command, DsPlan};
 use error::{Error, report};
 pub use exit::Exit;

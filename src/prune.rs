@@ -106,7 +106,12 @@ impl PruneFlags {
         if self.prune {
             return Scope::All;
         }
-        Scope::Namespaces(desired.iter().map(|one| one.key.namespace.clone()).collect())
+        let own = desired.iter().map(|one| &one.key);
+        // A budget is shared across namespaces.
+        let policies = desired.iter().filter_map(|one| one.policy.as_ref());
+        let sharing = policies.filter(|policy| policy.spec.shared_budget.is_some());
+        let siblings = sharing.flat_map(|policy| &policy.spec.selects.names);
+        Scope::Namespaces(own.chain(siblings).map(|key| key.namespace.clone()).collect())
     }
 
     /// Annotates all DaemonSets of the source with its id.

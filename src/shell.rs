@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -27,8 +28,10 @@ pub(super) struct Shell {
     pub(super) environment: BTreeMap<OsString, OsString>,
     /// The folder in which relative paths start.
     pub(super) current_dir: PathBuf,
-    /// The start of the run.
+    /// The start of the run, by the local clock. Only for what has no time of the server.
     pub(super) now: Timestamp,
+    /// The same, by a clock that nobody sets; none where time is virtual.
+    pub(super) started: Option<Instant>,
     /// Whether the user can be asked: standard input and standard error are a terminal.
     pub(super) terminal: bool,
     /// Whether a progress bar can be drawn: standard output and standard error are a terminal that
@@ -55,6 +58,7 @@ impl Shell {
             current_dir: std::env::current_dir()?,
             // Whole seconds, as everywhere in Kubernetes.
             now: Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default(),
+            started: Some(Instant::now()),
             terminal: io::stdin().is_terminal() && io::stderr().is_terminal(),
             draws: io::stdout().is_terminal()
                 && io::stderr().is_terminal()
@@ -63,6 +67,12 @@ impl Shell {
             width: terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into()),
             verbose: false,
         })
+    }
+
+    /// The time by the local clock.
+    pub(super) fn local_time(&self) -> Timestamp {
+        let since = self.started.map(|started| started.elapsed()).unwrap_or_default();
+        self.now.checked_add(since).unwrap_or(self.now)
     }
 
     /// An environment variable that is set and not empty.

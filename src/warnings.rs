@@ -118,6 +118,28 @@ fn old(observed_at: Timestamp, now: Timestamp) -> Option<String> {
     })
 }
 
+/// Difference of two clocks that is worth a warning.
+const APART: SignedDuration = SignedDuration::from_secs(30);
+
+/// Warns if the local clock and that of the API server differ. No decision depends on the local one.
+pub(super) fn print_local_clock(local: Timestamp, server: Option<Timestamp>, printer: Printer) {
+    if let Some(message) = server.and_then(|server| clocks_apart(local, server)) {
+        print(&[plain("localClock", message)], printer);
+    }
+}
+
+fn clocks_apart(local: Timestamp, server: Timestamp) -> Option<String> {
+    let ahead = local.duration_since(server);
+    let apart = SignedDuration::from_secs(ahead.abs().as_secs());
+    let which = if ahead.is_negative() { "behind" } else { "ahead of" };
+    (apart > APART).then(|| {
+        format!(
+            "the clock of this machine is {apart:#} {which} that of the API server, which counts: no \
+             decision depends on the local clock"
+        )
+    })
+}
+
 struct Shown<'a>(&'a Warning);
 
 impl fmt::Display for Shown<'_> {
@@ -135,6 +157,25 @@ impl fmt::Display for Shown<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_that_are_half_a_minute_apart_are_reported() {
+        let server: Timestamp = "2026-08-01T12:00:00Z".parse().unwrap();
+        let text = |off: i64| clocks_apart(server + SignedDuration::from_secs(off), server);
+        assert_eq!([text(0), text(30), text(-30)], [None, None, None]);
+        for (off, which) in [
+            (31, "31s ahead of"),
+            (-31, "31s behind"),
+            (24 * 3_600, "24h ahead of"),
+            (-24 * 3_600, "24h behind"),
+        ] {
+            let text = text(off).unwrap();
+            assert!(
+                text.starts_with(&format!("the clock of this machine is {which} that")),
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn a_recording_is_old_after_a_day() {

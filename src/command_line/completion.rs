@@ -1,7 +1,10 @@
 //! Completion in a shell: the script calls the program again for each word, so that names of
-//! namespaces and DaemonSets come from the cluster or the recording that the line names.
+//! namespaces and DaemonSets come from the cluster or the recording that the line names, and those of
+//! steps from its source.
 //!
 //! It must not disturb the shell: it prints no errors, asks for nothing, and ends within a second.
+
+mod steps;
 
 use std::ffi::{OsStr, OsString};
 use std::sync::mpsc;
@@ -58,6 +61,9 @@ fn with_names(command: Command, line: fn() -> Command) -> Command {
         "names" | "name" | "daemon_set" => {
             arg.add(ArgValueCompleter::new(move |word: &OsStr| daemon_sets(line, word)))
         }
+        "step" => {
+            arg.add(ArgValueCompleter::new(move |word: &OsStr| steps::to_approve(line, word)))
+        }
         _other => arg,
     };
     command.mut_args(with).mut_subcommands(|command| command.mut_args(with))
@@ -103,7 +109,7 @@ fn beginning_with(current: &OsStr, mut names: Vec<String>) -> Vec<CompletionCand
     names.into_iter().filter(begins).map(CompletionCandidate::new).collect()
 }
 
-/// The names that `read` finds in time; none otherwise. The thread ends with the process.
+/// The names that `read` finds in the cluster in time; none otherwise.
 fn within_time<R>(
     line: fn() -> Command,
     read: impl FnOnce(Cluster) -> R + Send + 'static,
@@ -111,13 +117,22 @@ fn within_time<R>(
 where
     R: Future<Output = Vec<String>>,
 {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
+    in_time(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        let names = runtime.block_on(async { Some(read(Cluster::of(line).await?).await) });
-        sender.send(names?).ok()
-    });
+        runtime.block_on(async { Some(read(Cluster::of(line).await?).await) })
+    })
+}
+
+/// The names that `find` returns in time; none otherwise. The thread ends with the process.
+fn in_time(find: impl FnOnce() -> Option<Vec<String>> + Send + 'static) -> Vec<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(find()?).ok());
     receiver.recv_timeout(TIMEOUT).unwrap_or_default()
+}
+
+/// The line that is being typed.
+fn words() -> Vec<OsString> {
+    std::env::args_os().skip_while(|word| word != "--").skip(1).collect()
 }
 
 /// The global flags of an unfinished line; those of the connection from variables if it has none.
@@ -152,8 +167,7 @@ impl Cluster {
     /// Connects as the line and the variables say.
     async fn of(line: fn() -> Command) -> Option<Self> {
         let shell = Shell::of_process(Printer::silent()).ok()?;
-        let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").collect();
-        let global = flags(line(), words.get(1..)?, &shell)?;
+        let global = flags(line(), &words(), &shell)?;
         let connection = connection::open_silently(&global, &shell).await.ok()?;
         Some(Self { global, shell, connection })
     }

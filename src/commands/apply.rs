@@ -17,12 +17,15 @@ mod planning;
 mod predecessors;
 mod progress;
 mod rehearse;
+mod rehearsed_approvals;
 mod release;
 mod removal;
 mod roll;
 mod saved;
 mod session;
+mod sharing;
 mod step_approval;
+mod together;
 mod undo;
 mod unlock;
 
@@ -38,7 +41,7 @@ use crate::printer::Printer;
 use crate::shell::Shell;
 use cli::{Command, DsApply};
 use dispatch::in_session;
-pub use embedded_run::{Ended, RunSettings, ds_apply_at, ds_apply_with};
+pub use embedded_run::{Ended, ds_apply_at, ds_apply_by_clock};
 use event_stream::{EventStream, Finished};
 use executor::Interrupt;
 use session::Session;
@@ -61,6 +64,7 @@ pub(crate) async fn run(
     };
     let (output, printer) = (command.output(), shell.printer);
     let rehearsal = command.common().is_some_and(|common| common.rehearsal.rehearse);
+    let success = command.common().map_or_else(Vec::new, |it| it.success_exit_codes.clone());
     let shell = Shell { rehearsal, ..shell };
     let stream = (output == Format::Json).then(|| EventStream::of(&shell));
     let finished = if rehearsal {
@@ -71,7 +75,16 @@ pub(crate) async fn run(
     if let Some(stream) = stream {
         stream.run_ended(&finished);
     }
-    finished.done
+    finished.done.map(|exit| as_success(exit, &success, printer))
+}
+
+/// The outcome for the caller: `Done` in place of those that `--success-exit-codes` names.
+fn as_success(exit: Exit, success: &[u8], printer: Printer) -> Exit {
+    if !success.contains(&exit.code()) {
+        return exit;
+    }
+    printer.note(format!("exit code {} is a success (--success-exit-codes)\n", exit.code()));
+    Exit::Done
 }
 
 /// Runs one command on the cluster that the flags name.
@@ -87,8 +100,9 @@ async fn on_cluster(
         Some(command) => Err(RehearsalError::LiveOnly { command }.into()),
         None => Session::open(global, shell, interrupts).await,
     };
+    let report = command.common().and_then(|common| common.report.clone());
     let mut session = match opened {
-        Ok(session) => session.with_output(output),
+        Ok(session) => session.with_output(output, report),
         Err(error) => return Finished { done: Err(error), at: shell.now, acted: false },
     };
     let done = in_session(command, global, &mut session).await;

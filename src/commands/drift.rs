@@ -19,7 +19,8 @@ use render::{self, HtmlOptions};
 
 /// Report drift: where the cluster differs from the source, and which client caused it
 ///
-/// Exits with 3 when there is drift, and with 0 when there is none: for a cron job.
+/// Exits with 3 when there is drift, and with 0 when there is none: for a cron job. A rollout that
+/// waits as its policy says is reported, but is no drift until it is forgotten for an hour.
 ///
 /// Kinds: `spec` (the object), `pod` (missing, surplus, outdated, failed or misscheduled pods),
 /// `rollout` (paused, aborted or unfinished), `history` (revisions), `eligibility` (pods on nodes

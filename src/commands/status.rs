@@ -32,7 +32,8 @@ pub(crate) struct Args {
     #[arg(short, long, help_heading = WATCH, conflicts_with_all = ["snapshot", "output"])]
     watch: bool,
 
-    /// With --watch: end when each rollout is complete (exit code 0), or is paused or aborted (4)
+    /// With --watch: end when each rollout is complete (exit code 0), is paused or aborted (4), or
+    /// waits (8, for an approval 9)
     ///
     /// For pipelines, instead of `kubectl rollout status`, which refuses a paused DaemonSet. A
     /// rollout is complete when each node runs the live template and its pod is available. At most
@@ -73,6 +74,12 @@ async fn read_and_decide(
 ) -> Result<Listed, Error> {
     let Chosen { snapshot, keys, all_namespaces } =
         connection::read_chosen_with_warnings(&args.live, global, shell).await?;
+    if let Some(namespace) = global.namespace.as_ref().filter(|_| keys.is_empty()) {
+        let exists = snapshot.namespaces.iter().any(|one| one.name == *namespace);
+        if snapshot.coverage.namespaces && !exists {
+            shell.printer.note(format!("warning: namespace {namespace} does not exist\n"));
+        }
+    }
     let status = plan::status(&snapshot, |key| keys.contains(key));
     let options = shell.text_options(global.is_verbose());
     Ok(Listed { status, options: TextOptions { namespaces: all_namespaces, ..options } })

@@ -30,6 +30,15 @@ pub(crate) enum ApprovalError {
         /// The reason.
         why: NotDone,
     },
+    /// Every node runs the template already.
+    #[error("{0} is rolled out: no step waits for an approval")]
+    RolledOut(DaemonSetKey),
+    /// What was noted about rollouts of the template is lost.
+    #[error(
+        "{0} has run this template before, but what was noted about that is lost: it is unknown which \
+         approvals were used"
+    )]
+    NoteLost(DaemonSetKey),
     /// A rollback of the template is under way.
     #[error("{0} is being rolled back: no step of this rollout is approved")]
     RollingBack(DaemonSetKey),
@@ -61,10 +70,11 @@ impl ApprovalError {
     pub(super) fn exit(&self) -> Exit {
         match self {
             Self::NotToApprove { .. }
+            | Self::RolledOut(_)
             | Self::ProgressUnknown(_)
             | Self::NameTaken { .. }
             | Self::Write { .. } => Exit::Failed,
-            Self::NotDone { .. } | Self::RollingBack(_) => Exit::Refused,
+            Self::NotDone { .. } | Self::NoteLost(_) | Self::RollingBack(_) => Exit::Refused,
         }
     }
 }
@@ -72,10 +82,10 @@ impl ApprovalError {
 fn not_to_approve(daemon_set: &DaemonSetKey, step: &str, why: &NotToApprove) -> String {
     match why {
         NotToApprove::NoSteps => format!("no RolloutPolicy with steps applies to {daemon_set}"),
-        NotToApprove::Unknown { known: _ } => {
+        NotToApprove::Unknown { needed: _ } => {
             format!("the policy of {daemon_set} has no step {step}")
         }
-        NotToApprove::NotAsked => {
+        NotToApprove::NotAsked { needed: _ } => {
             format!("step {step} of {daemon_set} needs no approval: it has no `approve: true`")
         }
     }

@@ -4,7 +4,7 @@ use super::Error;
 use crate::exit::Exit;
 use cluster::{self, LockError, WriteError};
 use executor::PreflightError;
-use planner::roll::RollError;
+use planner::roll::{RollError, WaveError};
 use planner::rollback::RollbackError;
 
 impl Error {
@@ -41,6 +41,7 @@ impl Error {
             | Self::NotSettled { .. }
             | Self::NamespaceMissing { .. }
             | Self::Roll(RollError::PausedByApply { .. } | RollError::LiveObject(_))
+            | Self::Wave(_)
             | Self::Rollback(RollbackError::FieldsStay { .. } | RollbackError::LiveObject(_))
             | Self::LiveObject(_)
             | Self::Ownership(_)
@@ -97,13 +98,21 @@ impl Error {
             | Self::Preflight(_)
             | Self::Remove { .. }
             | Self::Process(_) => Exit::Failed,
-            Self::Stale(_) | Self::Mutated(_) | Self::NotSettled { .. } => Exit::Stale,
+            Self::Stale(_)
+            | Self::Mutated(_)
+            | Self::NotSettled { .. }
+            | Self::Wave(
+                WaveError::NotLeft { .. }
+                | WaveError::Renumbered { .. }
+                | WaveError::OtherNodes { .. },
+            ) => Exit::Stale,
             Self::NotPermitted { missing: _, held } if held.is_empty() => Exit::Failed,
             Self::TimeIsOver(_) | Self::NotPermitted { .. } | Self::StaysPaused { .. } => {
                 Exit::Paused
             }
             Self::Interrupted => Exit::Interrupted,
             Self::Roll(RollError::PausedByApply { .. })
+            | Self::Wave(WaveError::NotNext { .. })
             | Self::Rollback(RollbackError::FieldsStay { .. })
             | Self::Refused(_) => Exit::Refused,
             Self::SavedPlan(error) => error.exit(),

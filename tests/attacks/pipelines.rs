@@ -15,16 +15,22 @@ fn pipeline(file: &str) -> (String, Value) {
 
 #[test]
 fn only_the_approved_plan_of_a_merged_commit_is_applied() {
-    for file in ["github/ds-apply.yml", "gitlab/ds-plan.gitlab-ci.yml"] {
-        let (text, _) = pipeline(file);
-        let calls: Vec<&str> = text.split("ds-apply --").skip(1).collect();
-        assert!(!calls.is_empty(), "{file}");
-        for call in calls {
-            let (call, _) = call.split_once(">rollout.html").unwrap();
-            for demand in ["plan ", "--sha256 \"$", "--require-ref ", "refs/remotes/origin/"] {
-                assert!(call.contains(demand), "{file}: {demand}: {call}");
-            }
+    let (_, github) = pipeline("github/ds-apply.yml");
+    let of_github = |step: &&Value| step["with"]["command"] == "apply";
+    let github_steps = github["jobs"]["apply"]["steps"].as_array().unwrap();
+    let args = github_steps.iter().find(of_github).unwrap()["with"]["args"].as_str().unwrap();
+    let (_, gitlab) = pipeline("gitlab/ds-plan.gitlab-ci.yml");
+    for call in [args, gitlab["ds-apply"]["script"][0].as_str().unwrap()] {
+        for demand in ["--plan ", "--sha256 ", "--require-ref ", "refs/remotes/origin/"] {
+            assert!(call.contains(demand), "{demand}: {call}");
         }
+    }
+    // What comes again by a schedule only resumes.
+    let (_, resume) = pipeline("github/ds-resume.yml");
+    let steps = resume["jobs"]["resume"]["steps"].as_array().unwrap();
+    let args = steps.iter().find(of_github).unwrap()["with"]["args"].as_str().unwrap();
+    for call in [args, gitlab["ds-resume"]["script"][0].as_str().unwrap()] {
+        assert!(call.contains("--resume "), "{call}");
     }
     let (_, github) = pipeline("github/ds-apply.yml");
     let apply = &github["jobs"]["apply"];
@@ -33,7 +39,8 @@ fn only_the_approved_plan_of_a_merged_commit_is_applied() {
     // The checkout has the history, and the digest is the output of the approved job.
     assert_eq!(steps[0]["with"]["fetch-depth"], 0);
     let digest = "${{ needs.plan.outputs.sha256 }}";
-    assert!(steps.iter().any(|step| step["env"]["APPROVED"] == digest));
+    let args = steps.iter().find(of_github).unwrap()["with"]["args"].as_str().unwrap();
+    assert!(args.contains(&format!("--sha256 {digest}")), "{args}");
     let output = "${{ steps.plan.outputs.sha256 }}";
     assert_eq!(github["jobs"]["plan"]["outputs"]["sha256"], output);
 }

@@ -7,7 +7,7 @@
 
 mod decisions;
 mod history;
-mod nodes;
+pub(crate) mod nodes;
 mod story;
 
 use std::env;

@@ -200,12 +200,57 @@ fn an_old_recording_is_reported_with_its_age() {
 /// What the script of bash gets for the last word of a line.
 fn completed(sandbox: &Sandbox, line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
-    let mut command = sandbox.ds_plan_command("--");
+    let mut command = match words[0] {
+        "ds-apply" => sandbox.ds_apply_command("--"),
+        _ => sandbox.ds_plan_command("--"),
+    };
     command.args(&words).env("DS_PLAN_COMPLETE", "bash").env("_CLAP_IFS", " ");
     command.env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
     let run = sandbox.run(command);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{line}");
     run.stdout
+}
+
+#[test]
+fn a_namespace_that_does_not_exist_is_named() {
+    let sandbox = recorded();
+    for (namespace, words) in
+        [("nowhere", "warning: namespace nowhere does not exist\n"), ("default", "")]
+    {
+        let run = sandbox.ds_plan(&format!("{STATUS} -n {namespace}"));
+        assert_eq!((run.code, &*run.stdout), (Some(0), "No DaemonSets found.\n"), "{run}");
+        assert_eq!(run.stderr, words, "{run}");
+    }
+}
+
+#[test]
+fn steps_to_approve_are_completed_from_the_source() {
+    let sandbox = recorded();
+    let policy = "\
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: careful}
+spec:
+  selects: {names: [logging/agent]}
+  steps:
+  - {name: canary, nodes: 1}
+  - {name: half, nodes: 50%, approve: true}
+  - {name: most, nodes: 90%, approve: true}
+";
+    sandbox.write("policy.yaml", policy);
+    let source = "-f agent.yaml --policy policy.yaml";
+    for (line, want) in [
+        (format!("ds-apply approve {source} logging/agent "), "half most"),
+        (format!("ds-apply approve {source} -n logging ds/agent h"), "half"),
+        ("ds-apply approve -f agent.yaml logging/agent ".to_owned(), ""),
+        (format!("ds-apply approve {source} logging/other "), ""),
+        ("ds-apply approve -f nowhere.yaml logging/agent ".to_owned(), ""),
+    ] {
+        let found = completed(&sandbox, &line);
+        let names: Vec<&str> =
+            found.split_whitespace().filter(|word| !word.starts_with('-')).collect();
+        assert_eq!(names.join(" "), want, "{line}: {found}");
+    }
 }
 
 #[test]

@@ -34,11 +34,13 @@ mod schemas;
 mod secrets;
 mod snapshot;
 mod status;
+mod step_wave;
 mod steps;
 mod streams;
 mod tried;
 mod usage;
 mod version;
+mod waiting;
 #[cfg(feature = "web")]
 mod web;
 mod words;

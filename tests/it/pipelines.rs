@@ -7,6 +7,7 @@
 //! API of the forge. actionlint and GitLab's schema check the rest.
 
 mod api;
+mod applied;
 mod lint;
 mod runner;
 
@@ -256,27 +257,24 @@ fn the_other_steps_of_the_workflows_use_valid_arguments() {
                     continue;
                 }
                 let sandbox = cloned(&newer());
-                let digest = plan_of_main(&sandbox, "temp/plan/plan.json");
+                plan_of_main(&sandbox, "temp/plan/plan.json");
                 let temp = sandbox.path("temp");
-                let mut variables = [
+                let summary = sandbox.path("summary");
+                let variables = [
                     ("RUNNER_TEMP", temp.to_str().unwrap()),
                     ("KUBECONFIG_TEXT", NOBODY),
-                    ("APPROVED", &digest),
+                    ("DAEMON_SET", "logging/agent"),
+                    ("STEP", "canary"),
+                    ("GITHUB_STEP_SUMMARY", summary.to_str().unwrap()),
                 ];
                 let run = ran(&sandbox, script, &variables);
                 assert_eq!(run.code, Some(1), "{}: {run}", file.display());
                 assert!(run.stderr.contains("127.0.0.1:1"), "{}: {run}", file.display());
-                if script.contains("ds-apply ") {
-                    let another = "0".repeat(64);
-                    variables[2].1 = &another;
-                    let run = ran(&sandbox, script, &variables);
-                    assert!(run.stderr.contains("is not the approved plan"), "{run}");
-                }
                 called += 1;
             }
         }
     }
-    assert_eq!(called, 2, "the steps that record and apply");
+    assert_eq!(called, 3, "the steps that record, show what is to be approved, and approve");
 }
 
 #[test]
@@ -316,10 +314,13 @@ fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str, digest: &str) ->
         ("DS_PLAN_PATH", "deploy"),
         ("DS_PLAN_TOKEN", token),
         ("KUBECONFIG_APPLY", kubeconfig.to_str().unwrap()),
+        ("KUBECONFIG_APPROVE", kubeconfig.to_str().unwrap()),
         ("KUBECONFIG_READ", kubeconfig.to_str().unwrap()),
         ("DS_PLAN_SHA256", digest),
     ];
-    ran(sandbox, &lines.join("\n"), &variables)
+    // Stand-ins of a test come first.
+    let script = format!("PATH=\"$HOME/../bin:$PATH\"\n{}", lines.join("\n"));
+    ran(sandbox, &script, &variables)
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Several API servers with different clocks: no pod is deleted that is too young by the correct
-//! clock.
+//! clock. And a local clock that is wrong, which decides nothing.
 
 use ds_plan::Exit;
+use serde_json::{Value, json};
 
 use crate::crash::scenario;
-use crate::scenario::{AgentSpec, Scenario};
+use crate::scenario::{AgentSpec, Fate, Scenario};
 use crate::trial::{self, Outcome};
 
 const YEAR: i64 = 365 * 24 * 3600;
@@ -40,4 +41,30 @@ fn the_earlier_of_two_clocks_is_used() {
     }
     let two_of_three = rolled(vec![3_600, 0, 3_600]);
     assert!(two_of_three.broken.is_empty(), "{:#?}", two_of_three.broken);
+}
+
+/// Also under a policy whose soaks and windows depend on the time.
+#[test]
+fn the_local_clock_decides_nothing() {
+    const DAY: i64 = 24 * 3_600;
+    let rolled = |off: i64, policy: &Value| {
+        let calm = scenario("two at once");
+        let fates = vec![Fate::LocalClock(off)];
+        trial::run(&Scenario { fates, policy: Some(policy.clone()), ..calm })
+    };
+    for policy in [
+        json!({}),
+        json!({"minReadySeconds": 40, "maxUnavailable": 1}),
+        json!({"steps": [{"name": "canary", "nodes": 1, "soak": "1h"}]}),
+        // Closed now, and open a day ago and in a day.
+        json!({"windows": [{"schedule": "0 0 */2 * *", "duration": "2h"}]}),
+    ] {
+        let right = rolled(0, &policy);
+        for off in [DAY, -DAY] {
+            let wrong = rolled(off, &policy);
+            // A run that waits does not end complete, which is all that may be wrong.
+            assert_eq!((&wrong.ended, &wrong.broken), (&right.ended, &right.broken), "{policy}");
+            assert_eq!((wrong.requests, &wrong.state), (right.requests, &right.state), "{policy}");
+        }
+    }
 }

@@ -134,6 +134,8 @@ pub(crate) enum Fate {
     Another(u64),
     /// The same run again, after it has ended.
     Again,
+    /// The local clock of each run is off by this many seconds.
+    LocalClock(i64),
 }
 
 /// The image of the new template, if the change sets one.

@@ -103,10 +103,14 @@ impl Story {
         }
     }
 
-    /// Whether each rollout must end done, if enough runs try: nothing fails, and somebody approves.
+    /// Whether each rollout must end done, if enough runs try: nothing fails, somebody approves, and
+    /// no run comes at the wrong time.
     pub(crate) fn is_benign(&self) -> bool {
-        let asks = self.rules.steps.iter().any(|step| step.approve);
-        (!asks || self.approves_after.is_some()) && self.rules.others.get("maxDuration").is_none()
+        let Rules { steps, window, exclusion, others, .. } = &self.rules;
+        let is_always_open = window.is_none() && exclusion.is_none();
+        let asks = steps.iter().any(|step| step.approve);
+        let is_approved = !asks || self.approves_after.is_some();
+        is_approved && is_always_open && others.get("maxDuration").is_none()
     }
 
     /// The number of parts that can be left out.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ds_plan::{Ended, Exit, ds_apply_at};
+use ds_plan::{Ended, Exit, ds_apply_by_clock};
 use embedded::{
     Fault, Hook, Kind, Rehearsal, Route, Seen, Store, Timings, VirtualClock, World, on_virtual_time,
 };
@@ -302,7 +302,13 @@ impl<'a> Trial<'a> {
     async fn apply(&self, user: &str, interrupts: mpsc::Receiver<Interrupt>) {
         let mut line = vec!["-f", "agents.yaml", "--yes", "--keep-going", "--lock-timeout", "10m"];
         line.extend(["--managed-by", self.scenario.managed_by().as_str()]);
-        let run = ds_apply_at(&self.world, user, self.folder.path(), interrupts, &line);
+        let off = self.scenario.fates.iter().find_map(|fate| match fate {
+            Fate::LocalClock(off) => Some(SignedDuration::from_secs(*off)),
+            _ => None,
+        });
+        let (world, folder) = (&self.world, self.folder.path());
+        let local = world.clock().now() + off.unwrap_or_default();
+        let run = ds_apply_by_clock(world, user, folder, interrupts, &line, local);
         self.ends(user, run).await;
     }
 

@@ -33,7 +33,7 @@ pub(super) struct Header {
     /// Whether the Services are in it.
     #[serde(default)]
     pub(super) services: bool,
-    /// Whether the leases with failed templates are in it.
+    /// Whether the leases with failed templates or notes about steps are in it.
     #[serde(default)]
     pub(super) leases: bool,
     /// Whether the records are in it.

@@ -24,8 +24,11 @@ use super::list::{List, Sink};
 use super::live::{LiveCluster, Records, Scope};
 use super::{Error, Kind, ObjectError};
 use daemonset::model::mask::Salt;
-use daemonset::model::{FAILED_TEMPLATES_ANNOTATION, Uid};
+use daemonset::model::{FAILED_TEMPLATES_ANNOTATION, STEPS_ANNOTATION, Uid};
 use host::special_file;
+
+/// The annotations of the leases that are recorded: other controllers hold leases, too.
+const LEASE_ANNOTATIONS: [&str; 2] = [FAILED_TEMPLATES_ANNOTATION, STEPS_ANNOTATION];
 
 /// The bytes of one list that are kept in memory.
 const IN_MEMORY: usize = 8 << 20;
@@ -185,9 +188,8 @@ impl Sink for Spool {
         if kind == Kind::Namespace && metadata["name"] == KUBE_SYSTEM {
             self.kube_system = metadata["uid"].as_str().map(Uid::from);
         }
-        if kind == Kind::Lease
-            && whole["metadata"]["annotations"][FAILED_TEMPLATES_ANNOTATION].is_null()
-        {
+        let has_note = |key: &&str| !metadata["annotations"][*key].is_null();
+        if kind == Kind::Lease && !LEASE_ANNOTATIONS.iter().any(has_note) {
             return Ok(());
         }
         if kind == Kind::Event && !is_pod_warning(&whole) {

@@ -13,12 +13,13 @@ use super::Kind;
 use super::clock::whole_second;
 use super::verbs::with_defaults;
 use cluster::config_map;
+use daemonset::controller::pod::pod_spec;
 use daemonset::controller::revision_data;
 use daemonset::model::{
     ContainerFailure, ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease,
     ManagedBy, Namespace, NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
-    PodTarget, RECORD_LABEL, Revision, RevisionHash, STEPS_ANNOTATION, Service, Snapshot, Taint,
-    Uid, Unreadable,
+    PodTarget, PodTemplate, RECORD_LABEL, Revision, RevisionHash, STEPS_ANNOTATION, Service,
+    Snapshot, Taint, Uid, Unreadable,
 };
 
 /// The namespace whose uid serves as the cluster's identity.
@@ -184,8 +185,11 @@ fn revision(revision: &Revision, observed_at: Timestamp) -> Value {
 /// The pod specs of the templates, by namespace and revision hash.
 fn templates(revisions: &[Revision]) -> HashMap<(&NamespaceName, RevisionHash), Value> {
     let of = |revision: &Revision| {
-        let spec = revision_data::template_of(&revision.data)?.get_mut("spec")?.take();
-        Some(as_served(spec))
+        let template = revision_data::template_of(&revision.data)?;
+        let spec = template.get("spec")?.clone();
+        // Without the automatic tolerations, pods on nodes that are not Ready would be evicted.
+        let whole = PodTemplate::from_json(template).map(|template| pod_spec(&template).into());
+        Some(as_served(whole.unwrap_or(spec)))
     };
     let keyed = revisions.iter().filter_map(|it| Some(((&it.namespace, it.hash()?), of(it)?)));
     keyed.collect()

@@ -9,6 +9,7 @@ mod perform;
 pub mod permissions;
 mod prepare;
 mod rest;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,9 +29,11 @@ use planner::rollout::{
     AllowedActions, Answer, Cost, Delete, Effect, Ending, Event, ObservedCluster, Outcome, Report,
     State, Task, Write, step,
 };
+use planner::shared::Siblings;
 use rest::rest;
 
 pub use prepare::{PreflightError, Trial, force_conflicts, preflight, try_pod};
+pub use shared::{Member, Seat, SharedRun, together};
 
 /// Reason of the event for a pod that could not be created (upstream: `FailedCreatePodReason`).
 const FAILED_CREATE: &str = "FailedCreate";
@@ -46,9 +49,9 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
 pub struct Interrupt;
 
 /// A rollout of one DaemonSet.
-pub struct Run<'a> {
+pub struct Run {
     /// The DaemonSet.
-    pub key: &'a DaemonSetKey,
+    pub key: DaemonSetKey,
     /// The lock on it, which this run holds.
     pub lock: Arc<Lock>,
     /// The controller of the DaemonSet. Without a DaemonSet controller in the cluster, the run
@@ -58,18 +61,19 @@ pub struct Run<'a> {
     pub cluster: LiveCluster,
     /// The observer of the DaemonSet, its nodes, pods and revisions.
     pub observer: Observer,
-    /// Receives the interrupts.
-    pub interrupts: &'a mut mpsc::Receiver<Interrupt>,
     /// The task of the run.
     pub task: Task,
+    /// The place of the run among those that share a budget, if it has one.
+    pub seat: Option<Seat>,
 }
 
-impl Run<'_> {
-    /// Takes steps until the rollout has ended; returns the ending and its time. `on_report`
+impl Run {
+    /// Takes steps until the rollout has ended, or interrupts stop it; returns the ending and its time. `on_report`
     /// receives each report with its time. Times are by the server's clock. Rejections by the server are in
     /// the ending.
     pub async fn to_its_end(
         mut self,
+        interrupts: &mut mpsc::Receiver<Interrupt>,
         on_report: impl FnMut(&Report, Timestamp),
     ) -> (Ending, Timestamp) {
         let mut controller = match self.managed_by {
@@ -80,15 +84,16 @@ impl Run<'_> {
                 self.observer.clone(),
             )),
         };
-        let (ending, allowed_actions, now) = self.steps(controller.as_mut(), on_report).await;
+        let (ending, allowed_actions, now) =
+            self.steps(controller.as_mut(), interrupts, on_report).await;
         // Without a write, everything stays as it is.
         let resumes =
             ending.outcome != Outcome::LockLost && allowed_actions != AllowedActions::None;
         if let Some(controller) = controller.filter(|_| resumes) {
             tokio::select! {
                 biased;
-                Some(Interrupt) = self.interrupts.recv() => {}
-                () = self.lock.lost() => {}
+                Some(Interrupt) = interrupts.recv() => {}
+                () = lost(&self.lock, self.seat.as_ref().map(Seat::shared)) => {}
                 () = controller.drain(allowed_actions) => {}
             }
         }
@@ -98,6 +103,7 @@ impl Run<'_> {
     async fn steps(
         &mut self,
         mut controller: Option<&mut InProcessController>,
+        interrupts: &mut mpsc::Receiver<Interrupt>,
         mut on_report: impl FnMut(&Report, Timestamp),
     ) -> (Ending, AllowedActions, Timestamp) {
         let mut sender = RequestSender::new(self.key.clone(), Arc::clone(&self.lock));
@@ -126,7 +132,7 @@ impl Run<'_> {
                         self.write(&mut sender, *write, now);
                     }
                     Effect::Delete(delete) => {
-                        log(self.key, &delete);
+                        log(&self.key, &delete);
                         sender.delete(delete);
                     }
                     Effect::Remember { digest } => {
@@ -144,12 +150,15 @@ impl Run<'_> {
                 }
             }
             let longest = until(wake, now);
-            event = self
-                .next(&mut sender.answers, &mut heard, controller.as_deref_mut(), longest)
-                .await;
+            let mut sources = Sources {
+                answers: &mut sender.answers,
+                heard: &mut heard,
+                interrupts: &mut *interrupts,
+            };
+            event = self.next(&mut sources, controller.as_deref_mut(), longest).await;
             while can_wait(&event) && Instant::now() < rested {
                 state.note(event, self.now());
-                event = self.next_in_rest(&mut sender.answers, &mut heard, rested).await;
+                event = self.next_in_rest(&mut sources, rested).await;
             }
         }
     }
@@ -159,18 +168,39 @@ impl Run<'_> {
         match self.managed_by {
             ManagedBy::DaemonSetController => sender.write(write),
             ManagedBy::DsApply => {
-                let live = self.observer.look(|view| view.snapshot.daemon_set(self.key).cloned());
+                let live = self.observer.look(|view| view.snapshot.daemon_set(&self.key).cloned());
                 sender.write_record(write, live, now);
             }
         }
     }
 
-    /// Takes one step on the current view, by the server's clock.
+    /// Takes one step on the current view, by the server's clock; among the others that share a
+    /// budget, if there are any.
     fn step(&self, state: State, event: Event, placement_cache: &mut PlacementCache) -> Looked {
-        let is_current = self.observer.is_current() && self.lock.is_fresh();
+        match &self.seat {
+            None => self.step_beside(None, true, state, event, placement_cache),
+            Some(seat) => seat.step(self.now(), |siblings, is_current| {
+                let looked =
+                    self.step_beside(Some(siblings), is_current, state, event, placement_cache);
+                let share = looked.state.share().cloned();
+                (looked, share)
+            }),
+        }
+    }
+
+    fn step_beside(
+        &self,
+        siblings: Option<&Siblings>,
+        are_current: bool,
+        state: State,
+        event: Event,
+        placement_cache: &mut PlacementCache,
+    ) -> Looked {
+        let is_current = are_current && self.observer.is_current() && self.lock.is_fresh();
         self.observer.look(|View { snapshot, nodes_version, failed_creates: _ }| {
             let (now, nodes) = (snapshot.observed_at, &snapshot.nodes);
-            let observed = ObservedCluster::of(snapshot, self.key, is_current);
+            let observed = ObservedCluster::of(snapshot, &self.key, is_current);
+            let observed = observed.beside(siblings);
             let node_placements = observed
                 .daemon_set
                 .map(|live| placement_cache.node_placements(live, nodes, *nodes_version));
@@ -188,40 +218,60 @@ impl Run<'_> {
     /// Waits for the next event, at most for `longest`.
     async fn next(
         &mut self,
-        answers: &mut JoinSet<Answer>,
-        heard: &mut Heard,
+        sources: &mut Sources<'_>,
         controller: Option<&mut InProcessController>,
         longest: Duration,
     ) -> Event {
+        let Sources { answers, heard, interrupts } = sources;
         if let Some(message) = self.observer.look(|view| heard.news(view)) {
             return Event::CreateFailed { message };
         }
         // Biased order: deterministic, and what stops a run comes first.
         tokio::select! {
             biased;
-            () = self.lock.lost(), if !heard.lock_lost => heard.loss(),
-            Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
+            () = lost(&self.lock, self.seat.as_ref().map(Seat::shared)), if !heard.lock_lost => heard.loss(),
+            Some(Interrupt) = interrupts.recv() => Event::Interrupt,
             Some(answer) = answers.join_next() => answered(answer),
             Some(message) = failed_create(controller) => Event::CreateFailed { message },
             () = self.observer.changed() => Event::Observed,
+            () = sibling_changed(self.seat.as_mut()) => Event::Observed,
             () = tokio::time::sleep(longest) => Event::Observed,
         }
     }
 
     /// Waits until the rest is over, or until an event that cannot wait for its end.
-    async fn next_in_rest(
-        &mut self,
-        answers: &mut JoinSet<Answer>,
-        heard: &mut Heard,
-        rested: Instant,
-    ) -> Event {
+    async fn next_in_rest(&mut self, sources: &mut Sources<'_>, rested: Instant) -> Event {
+        let Sources { answers, heard, interrupts } = sources;
         tokio::select! {
             biased;
-            () = self.lock.lost(), if !heard.lock_lost => heard.loss(),
-            Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
+            () = lost(&self.lock, self.seat.as_ref().map(Seat::shared)), if !heard.lock_lost => heard.loss(),
+            Some(Interrupt) = interrupts.recv() => Event::Interrupt,
             Some(answer) = answers.join_next() => answered(answer),
             () = tokio::time::sleep_until(rested) => Event::Observed,
         }
+    }
+}
+
+/// Where the next event of a run comes from.
+struct Sources<'a> {
+    answers: &'a mut JoinSet<Answer>,
+    heard: &'a mut Heard,
+    interrupts: &'a mut mpsc::Receiver<Interrupt>,
+}
+
+/// Waits until the lock of the run is lost, or one of those of its shared budget.
+async fn lost(lock: &Lock, shared: Option<Arc<SharedRun>>) {
+    match shared {
+        None => lock.lost().await,
+        Some(shared) => shared.lost().await,
+    }
+}
+
+/// Waits until another DaemonSet of the shared budget changes; never returns without one.
+async fn sibling_changed(seat: Option<&mut Seat>) {
+    match seat {
+        Some(seat) => seat.changed().await,
+        None => std::future::pending().await,
     }
 }
 

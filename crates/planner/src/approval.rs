@@ -38,6 +38,9 @@ pub struct ApprovalCheck<'a> {
     pub step: &'a PolicyStep,
     /// What the rollout has noted.
     pub note: Option<&'a StepsNote>,
+    /// Whether there is no note although the template was rolled out before: a revision has it. Then
+    /// nothing says which approvals were used, so a run notes that and asks again.
+    pub is_note_lost: bool,
     /// The server's time.
     pub now: Timestamp,
 }
@@ -74,6 +77,11 @@ pub enum VoidApproval {
         /// Time of the end.
         ended: Timestamp,
     },
+    /// What was noted about rollouts of this template is lost: it may have been used.
+    NoteLost {
+        /// Time of the approval.
+        at: Timestamp,
+    },
     /// It is from the future.
     FromFuture {
         /// Time of the approval.
@@ -86,7 +94,7 @@ pub enum VoidApproval {
 impl ApprovalCheck<'_> {
     /// A new approval of the step by a user, of now.
     pub fn approve(&self, by: String) -> Approval {
-        let Self { uid, template, step, note: _, now } = *self;
+        let Self { uid, template, step, note: _, is_note_lost: _, now } = *self;
         let (template, step) = (template.to_owned(), step_digest(step));
         Approval { uid: uid.clone(), template, step, by, at: now }
     }
@@ -101,7 +109,7 @@ impl ApprovalCheck<'_> {
     }
 
     fn void(&self, approval: &Approval) -> Option<VoidApproval> {
-        let Self { uid, template, step, note, now } = *self;
+        let Self { uid, template, step, note, is_note_lost, now } = *self;
         let Approval { uid: of_uid, template: of_template, step: of_step, by: _, at } = approval;
         let (at, ended) = (*at, note.and_then(|note| note.approvals_void_before));
         if of_uid != uid {
@@ -115,6 +123,9 @@ impl ApprovalCheck<'_> {
         }
         if let Some(ended) = ended.filter(|ended| at <= *ended) {
             return Some(VoidApproval::RolloutEnded { at, ended });
+        }
+        if is_note_lost {
+            return Some(VoidApproval::NoteLost { at });
         }
         (at.duration_since(now) > CLOCKS_DIFFER).then_some(VoidApproval::FromFuture { at, now })
     }
@@ -152,6 +163,11 @@ impl fmt::Display for VoidApproval {
             Self::RolloutEnded { at, ended } => {
                 write!(f, "the approval is of {at}, and a rollout ended at {ended}")
             }
+            Self::NoteLost { at } => write!(
+                f,
+                "the approval is of {at}, and what was noted about rollouts of this template since \
+                 is lost: it may have been used"
+            ),
             Self::FromFuture { at, now } => {
                 write!(f, "the approval is of {at}, but the server's clock shows {now}")
             }
@@ -194,7 +210,8 @@ mod tests {
         let ended = ended.map(at);
         let note = StepsNote { approvals_void_before: ended, ..StepsNote::default() };
         let (uid, template, note) = (&"u1".into(), "sha256:t1", Some(&note));
-        ApprovalCheck { uid, template, step, note, now: at(NOW) }.status(Some(approval))
+        ApprovalCheck { uid, template, step, note, is_note_lost: false, now: at(NOW) }
+            .status(Some(approval))
     }
 
     #[test]
@@ -277,17 +294,28 @@ mod tests {
     #[test]
     fn without_a_note_or_an_approval() {
         let (uid, template, step) = (&"u1".into(), "sha256:t1", &step(&json!({})));
-        let check = ApprovalCheck { uid, template, step, note: None, now: at(NOW) };
+        let is_note_lost = false;
+        let check = ApprovalCheck { uid, template, step, note: None, is_note_lost, now: at(NOW) };
         assert!(check.status(Some(&given())).is_given());
         assert_eq!(check.status(None), ApprovalStatus::Missing);
         assert!(!check.status(None).is_given());
+        // The template was rolled out before, so there should be one.
+        let lost = ApprovalCheck { is_note_lost: true, ..check };
+        let void = VoidApproval::NoteLost { at: given().at };
+        assert_eq!(lost.status(Some(&given())), ApprovalStatus::Void(void));
     }
 
     #[test]
     fn a_new_approval_is_given() {
         let (uid, step) = ("u1".into(), step(&json!({})));
-        let check =
-            ApprovalCheck { uid: &uid, template: "t", step: &step, note: None, now: at(NOW) };
+        let check = ApprovalCheck {
+            uid: &uid,
+            template: "t",
+            step: &step,
+            note: None,
+            is_note_lost: false,
+            now: at(NOW),
+        };
         let new = check.approve("alice".to_owned());
         assert_eq!(check.status(Some(&new)).to_string(), format!("approved by alice at {NOW}"));
     }

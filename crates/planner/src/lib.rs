@@ -13,5 +13,6 @@ pub mod plan;
 pub mod roll;
 pub mod rollback;
 pub mod rollout;
+pub mod shared;
 pub mod steps;
 pub mod words;

@@ -37,6 +37,7 @@ mod record;
 mod revision;
 mod secrets;
 mod settle;
+mod shared;
 mod stale;
 mod status;
 mod target;
@@ -57,10 +58,10 @@ pub(crate) use digest::json_digest;
 pub use digest::template_digest;
 pub use document::{
     Access, Action, ActionTotals, ApiVersion, Approved, BaseChange, Change, ClusterSummary,
-    Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast, Guard,
-    GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind, RevisionPlan,
-    RevisionTotals, SourceInfo, StepForecast, StepPlan, StepState, Strategy, TargetRevision,
-    Totals, Warning, Wave, Zones,
+    Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner, Forecast,
+    ForecastSpan, Guard, GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan, RevisionKind,
+    RevisionPlan, RevisionTotals, SharedBudget, SourceInfo, SpanKind, StepForecast, StepPlan,
+    StepState, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
@@ -121,7 +122,8 @@ pub fn plan(input: Input<'_>) -> Plan {
     let has_windows = desired.iter().any(|it| !it.policy_spec().windows.is_empty());
     let early = has_windows.then(|| StartTimes::seen_in(snapshot));
     let starts = early.as_ref();
-    let request = PlanRequest { force_conflicts, created: created_namespaces, detail, starts };
+    let created = created_namespaces;
+    let request = PlanRequest { force_conflicts, created, detail, starts, desired: &desired };
     let of_one = |(applied, manifest): (&Applied, _)| {
         let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
         daemon_set::plan(snapshot, &fleet, applied, since, request)
@@ -142,6 +144,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         narrow::narrow(one, extent);
     }
     warnings.extend(of_nodes);
+    warnings.extend(warnings::clocks::warning(&desired, snapshot));
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), &desired, snapshot));
     let forecast = forecast::forecast(&daemon_sets, &desired, &starts, snapshot.observed_at);
     let plan = Plan {

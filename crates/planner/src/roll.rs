@@ -1,12 +1,14 @@
 //! `ds-apply roll` and `step`: the pods of a DaemonSet that declares `OnDelete` are replaced within a
-//! budget, as if it declared `RollingUpdate`. The object is not written.
+//! budget, as if it declared `RollingUpdate`. The object is not written. `step --wave` replaces those
+//! of one wave, when it comes next.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::live_object::{LiveObjectError, pause, with_template};
-use crate::plan::PausedRollout;
+use crate::plan::{DaemonSetPlan, PausedRollout, Wave};
+use crate::words::count;
 use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, IntOrPercent, Snapshot, UpdateStrategy,
 };
@@ -28,6 +30,94 @@ pub enum RollError {
     /// The live object cannot be made into a manifest.
     #[error(transparent)]
     LiveObject(#[from] LiveObjectError),
+}
+
+/// `step --wave` does not replace the pods of a wave.
+#[derive(Debug, thiserror::Error)]
+pub enum WaveError {
+    /// No wave that is left has this number.
+    #[error("the plan of {daemon_set} has no wave {number}")]
+    NotLeft {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// The number that was given.
+        number: u32,
+        /// The waves that are left: `2 (rest, zone-a)`.
+        left: Vec<String>,
+    },
+    /// Another wave comes before it.
+    #[error("wave {wave} of {daemon_set} comes after wave {next}")]
+    NotNext {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// The wave, with its name.
+        wave: String,
+        /// The wave that comes next, with its name.
+        next: String,
+    },
+    /// The number is now that of another wave than the one that was shown.
+    #[error("wave {shown} of {daemon_set} is now {now}")]
+    Renumbered {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// The wave that was shown, with its name.
+        shown: String,
+        /// The name of the other wave.
+        now: String,
+    },
+    /// The wave has nodes that were not shown.
+    #[error("wave {wave} of {daemon_set} has {} that it did not have when it was shown", count(*nodes, "node"))]
+    OtherNodes {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// The wave, with its name.
+        wave: String,
+        /// Number of the nodes that were not shown.
+        nodes: usize,
+    },
+}
+
+/// The wave of a plan with this number, if it is its turn.
+///
+/// # Errors
+/// There is none, or another one comes next.
+pub fn wave(plan: &DaemonSetPlan, number: u32) -> Result<&Wave, WaveError> {
+    let daemon_set = || plan.key();
+    let Some(wave) = plan.waves.iter().find(|wave| wave.index == number) else {
+        let left = plan.waves.iter().map(named).collect();
+        return Err(WaveError::NotLeft { daemon_set: daemon_set(), number, left });
+    };
+    // While the step before it soaks, no wave comes next: the run says what it waits for.
+    let is_next = |wave: &&Wave| plan.next_waves.contains(&wave.index);
+    match plan.waves.iter().find(is_next) {
+        Some(next) if !is_next(&wave) => {
+            let (wave, next) = (named(wave), named(next));
+            Err(WaveError::NotNext { daemon_set: daemon_set(), wave, next })
+        }
+        Some(_) | None => Ok(wave),
+    }
+}
+
+/// Checks that a wave of a plan that was made again is the one that was shown. It may have fewer
+/// nodes.
+///
+/// # Errors
+/// It is another one, or has other nodes.
+pub fn check_same_wave(plan: &DaemonSetPlan, shown: &Wave, now: &Wave) -> Result<(), WaveError> {
+    let daemon_set = plan.key();
+    if (&shown.step, &shown.domain) != (&now.step, &now.domain) {
+        let (shown, now) = (named(shown), now.name.clone());
+        return Err(WaveError::Renumbered { daemon_set, shown, now });
+    }
+    match now.nodes.iter().filter(|node| !shown.nodes.contains(node)).count() {
+        0 => Ok(()),
+        nodes => Err(WaveError::OtherNodes { daemon_set, wave: named(now), nodes }),
+    }
+}
+
+/// `2 (rest, zone-a)`.
+fn named(wave: &Wave) -> String {
+    format!("{} ({})", wave.index, wave.name)
 }
 
 /// The cluster as if the live DaemonSet declared `RollingUpdate` within this budget, and the manifest

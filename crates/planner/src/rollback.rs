@@ -273,6 +273,7 @@ mod tests {
             commit: Some("b2".to_owned()),
             by: None,
             failed: None,
+            target: None,
             waits_for: Vec::new(),
         };
         cluster.set_on_delete();

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 
 use crate::approval::{ApprovalCheck, step_digest};
 use crate::classification::NodeBudget;
+use crate::shared::NodeRank;
 use daemonset::model::{
     Approval, Calendar, Node, PolicySpec, PolicyStep, StepNodes, StepsNote, Uid,
 };
@@ -48,6 +49,8 @@ pub(crate) struct StepNode<'a> {
     pub update: NodeUpdate,
     /// Restarts of its pod.
     pub restarts: u32,
+    /// What it is to the other DaemonSets of a shared budget.
+    pub shared: NodeRank,
 }
 
 /// How far the update of a node is.
@@ -121,6 +124,8 @@ pub(crate) struct Evaluation<'a> {
     pub domains: Vec<DomainProgress<'a>>,
     /// The wave of each node with an outdated pod.
     pub waves: Vec<Option<WaveId>>,
+    /// The step that has added each node.
+    pub step_of: Vec<usize>,
     /// The domain of each node.
     pub domain_of: Vec<usize>,
     /// Whether each node has an unavailable pod of a version that was given up: it may be replaced
@@ -136,14 +141,42 @@ pub(crate) struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
+    /// Whether a wave comes next: its step is in progress, and its domain may be updated. What is
+    /// waited for may still keep it from beginning.
+    pub(crate) fn is_next(&self, wave: WaveId) -> bool {
+        Some(wave.step) == self.current && self.domains[wave.domain].is_open
+    }
+
     /// Whether the outdated pod of the node at this position may be replaced now, as far as steps
     /// and domains are concerned.
     pub(crate) fn may_begin(&self, at: usize) -> bool {
-        self.waits_for.is_empty()
-            && self.waves[at].is_some_and(|wave| {
-                let is_its_turn = Some(wave.step) == self.current || self.is_broken[at];
-                is_its_turn && self.domains[wave.domain].is_open
-            })
+        self.waits_for.is_empty() && self.is_its_turn(at)
+    }
+
+    /// Whether that may be finished which was begun on the node for another DaemonSet of a shared
+    /// budget: as [`may_begin`](Self::may_begin), but a window may have closed.
+    pub(crate) fn may_finish(&self, at: usize) -> bool {
+        self.waits_for.iter().all(|wait| wait.kind == WaitKind::Window) && self.is_its_turn(at)
+    }
+
+    fn is_its_turn(&self, at: usize) -> bool {
+        self.waves[at].is_some_and(|wave| {
+            let is_its_turn = Some(wave.step) == self.current || self.is_broken[at];
+            is_its_turn && self.domains[wave.domain].is_open
+        })
+    }
+
+    /// The name of the step in progress.
+    pub(crate) fn current_step(&self) -> &str {
+        self.current.map_or(LAST_STEP, |at| self.steps[at].name())
+    }
+}
+
+impl Evaluation<'_> {
+    /// Whether all nodes that are still outdated belong to the step in progress: it is the last one.
+    pub(crate) fn is_last(&self) -> bool {
+        let mut outdated = self.waves.iter().flatten();
+        outdated.all(|wave| self.current.is_none_or(|current| wave.step == current))
     }
 }
 
@@ -160,6 +193,7 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
     let before = note.filter(|note| note.template == template);
     let mut after = StepsNote {
         template: template.to_owned(),
+        from: before.and_then(|note| note.from.clone()),
         started_at: before.and_then(|note| note.started_at),
         approvals_void_before: note.and_then(|note| note.approvals_void_before),
         ..StepsNote::default()
@@ -167,16 +201,17 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
     let InOrder { steps, step_of, current } = in_order(input, before, &mut after);
     let last = steps.len() - 1;
     let (names, domain_of) = domains::of_nodes(nodes, policy.domains.as_ref());
+    let step_of: Vec<usize> = step_of.into_iter().map(|step| step.unwrap_or(last)).collect();
     let waves: Vec<Option<WaveId>> = (0..nodes.len())
         .map(|at| match nodes[at].update {
             NodeUpdate::Outdated { .. } => {
-                Some(WaveId { step: step_of[at].unwrap_or(last), domain: domain_of[at] })
+                Some(WaveId { step: step_of[at], domain: domain_of[at] })
             }
             NodeUpdate::Updated { .. } | NodeUpdate::InProgress => None,
         })
         .collect();
     let in_progress = current.unwrap_or(last);
-    let is_member = |at: usize| step_of[at].unwrap_or(last) == in_progress;
+    let is_member = |at: usize| step_of[at] == in_progress;
     let domains = domains::progress(
         input,
         before,
@@ -191,6 +226,7 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         steps,
         domains,
         waves,
+        step_of,
         domain_of,
         is_broken: nodes.iter().map(is_broken).collect(),
         current,
@@ -259,18 +295,30 @@ fn is_broken(node: &StepNode<'_>) -> bool {
     node.is_unavailable && node.update == NodeUpdate::Outdated { is_intermediate: true }
 }
 
+/// What the approvals of a rollout are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ApprovalRules<'a> {
+    /// Digest of the target template.
+    pub template: &'a str,
+    /// What was noted before.
+    pub note: Option<&'a StepsNote>,
+    /// Whether that is lost ([`ApprovalCheck::is_note_lost`]).
+    pub is_note_lost: bool,
+    /// The time, by the server's clock.
+    pub now: Timestamp,
+}
+
 /// Names of the steps whose approval counts.
 pub(crate) fn approved_steps(
     policy: &PolicySpec,
     uid: Option<&Uid>,
-    template: &str,
-    note: Option<&StepsNote>,
     given: Option<&BTreeMap<String, Approval>>,
-    now: Timestamp,
+    rules: ApprovalRules<'_>,
 ) -> BTreeSet<String> {
     let (Some(uid), Some(given)) = (uid, given) else { return BTreeSet::new() };
+    let ApprovalRules { template, note, is_note_lost, now } = rules;
     let is_given = |step: &&PolicyStep| {
-        let check = ApprovalCheck { uid, template, step, note, now };
+        let check = ApprovalCheck { uid, template, step, note, is_note_lost, now };
         check.status(given.get(&step.name)).is_given()
     };
     policy.steps.iter().filter(is_given).map(|step| step.name.clone()).collect()

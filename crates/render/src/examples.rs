@@ -84,6 +84,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         managed_by: ManagedBy::DaemonSetController,
         policy: None,
         after: Vec::new(),
+        shared_budget: None,
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
         pause: None,
         live_template: Some("sha256:1a2b".into()),
@@ -106,6 +107,8 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         forced_conflicts: vec![],
         new_pods: None,
         steps: vec![],
+        domain_key: None,
+        next_waves: vec![],
         waits_for: vec![],
         waves: vec![],
         nodes: vec![],
@@ -265,7 +268,13 @@ pub(super) fn stepped() -> Plan {
         wave.soak_seconds = 900;
     }
     one.policy = Some("agents".into());
-    let wait = |kind, step: &str, until| WaitsFor { kind, step: step.into(), domain: None, until };
+    let wait = |kind, step: &str, until| WaitsFor {
+        kind,
+        daemon_set: None,
+        step: step.into(),
+        domain: None,
+        until,
+    };
     one.waits_for = vec![
         wait(WaitKind::Soak, "canary", Some(timestamp("12:20:00.25"))),
         wait(WaitKind::Approval, "rest", None),

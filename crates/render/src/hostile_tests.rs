@@ -140,7 +140,7 @@ fn story(seeds: &[String]) -> Vec<Record> {
         vec![Replaced { node, wave: Some(1), seconds: 3, terminating: None, restarts: 0 }];
     let ending = Ending { outcome, interrupted: false, replaced, left };
     let key = DaemonSetKey::new(word(), word());
-    vec![Record { key, events: (0..).map(at).zip(events).collect(), ending }]
+    vec![Record { key, domain_key: None, events: (0..).map(at).zip(events).collect(), ending }]
 }
 
 proptest! {

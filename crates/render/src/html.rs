@@ -21,6 +21,7 @@ mod parts;
 mod picture;
 mod plan;
 mod rollout;
+mod timeline;
 
 pub use drift::drift_html;
 pub use page::HtmlOptions;

@@ -18,6 +18,7 @@ mod ranges;
 mod risk;
 mod rollout;
 mod steps;
+mod timeline;
 
 pub(crate) use daemon_set::{DaemonSetView, WaveView, asked_words, change_words};
 pub(crate) use drift::{
@@ -33,7 +34,10 @@ pub(crate) use nodes::{
 pub(crate) use notice::{Notice, number_of};
 pub(crate) use origin::{Origin, few, some_of};
 pub(crate) use plan::{PlanView, roughly};
-pub(crate) use planner::plan::{Action, ActionTotals, BaseChange, Change, DriftClass, FieldChange};
+pub(crate) use planner::plan::{
+    Action, ActionTotals, BaseChange, Change, DriftClass, FieldChange, SpanKind,
+};
 pub(crate) use ranges::{NodeRange, fold, natural_order};
 pub(crate) use rollout::{BudgetUse, RolloutNode, RolloutState, RolloutView, Series};
 pub(crate) use steps::StepView;
+pub(crate) use timeline::{Bar, TimelineRow, TimelineView};

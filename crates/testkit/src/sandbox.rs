@@ -68,10 +68,14 @@ impl Sandbox {
         self.command(&program("ds-plan"), &line.split_whitespace().collect::<Vec<_>>())
     }
 
+    /// `ds-apply` with these arguments.
+    pub fn ds_apply_command(&self, line: &str) -> Command {
+        self.command(&program("ds-apply"), &line.split_whitespace().collect::<Vec<_>>())
+    }
+
     /// Runs `ds-apply`.
     pub fn ds_apply(&self, line: &str) -> Run {
-        let args = line.split_whitespace().collect::<Vec<_>>();
-        self.run(self.command(&program("ds-apply"), &args))
+        self.run(self.ds_apply_command(line))
     }
 
     #[expect(clippy::disallowed_methods, reason = "git is found on the PATH")]

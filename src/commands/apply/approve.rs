@@ -12,6 +12,7 @@ use super::permitted;
 use super::planning::refusals;
 use super::predecessors::Predecessors;
 use super::session::Session;
+use super::together::units;
 use crate::error::{Error, report};
 use crate::exit::Exit;
 use crate::output::Format;
@@ -83,7 +84,8 @@ impl Asking<'_> {
         Ok(Approved { any: true, refused })
     }
 
-    /// Applies one DaemonSet after the other, except for those that guards block. The first that is
+    /// Applies one DaemonSet after the other, except for those that guards block, and those that
+    /// share a budget at the same time. The first that is
     /// paused stops the rest, unless `--keep-going` is given.
     ///
     /// # Errors
@@ -101,7 +103,7 @@ impl Asking<'_> {
         let open = desired.iter().filter(|one| !refused.contains(&one.key));
         let turn =
             |&desired| DaemonSetApply { args, approved, version, binding, predecessors, desired };
-        let exit = in_sequence::take(open.map(turn).collect(), args.keep_going, session).await?;
+        let exit = in_sequence::take(units(open.map(turn)), args.keep_going, session).await?;
         Ok(if refused.is_empty() { exit } else { exit.or_more_severe(Exit::Refused) })
     }
 }

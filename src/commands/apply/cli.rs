@@ -37,8 +37,8 @@ impl DsApply {
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 4 paused or aborted (run again, or roll \
                           back), 5 stale (plan again), 6 blocked by a guard, 7 locked by another \
-                          run, 8 waiting (run again later), 9 waiting for an approval, 64 usage, \
-                          130 interrupted, 143 terminated";
+                          run, 8 waiting (run again later), 9 waiting for an approval (approve, \
+                          then run again), 64 usage, 130 interrupted, 143 terminated";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {

@@ -54,9 +54,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     prune: PruneFlags,
 
-    /// Only resume rollouts that a run has left paused; start none
+    /// Only resume rollouts that a run has left paused or waiting; start none
     ///
-    /// Git must still declare the live template. A rollback that was started is finished too.
+    /// For schedules. Git must still declare the template of the rollout. One that a run could not
+    /// begin, because it waits for a window, an approval or another DaemonSet, is resumed too, and a
+    /// rollback that was started is finished.
     #[arg(long, conflicts_with_all = ["prune"], help_heading = heading::NARROW)]
     resume: bool,
 
@@ -218,7 +220,8 @@ async fn prepare(
     }
     if args.resume {
         let all = ApprovalRequest::only(&daemon_sets, source.clone());
-        let under_way = under_way(&planned(&snapshot, all, &args.common, shell.now));
+        let plan = planned(&snapshot, all, &args.common, shell.now);
+        let under_way = under_way(&plan, &snapshot);
         let (resumed, rest) = daemon_sets.into_iter().partition(|one| under_way.contains(&one.key));
         daemon_sets = resumed;
         others.extend::<Vec<_>>(rest);
@@ -272,9 +275,13 @@ async fn seen(
     }
 }
 
-/// The DaemonSets whose rollout a run has left paused.
-fn under_way(plan: &Plan) -> BTreeSet<DaemonSetKey> {
-    let under_way = plan.daemon_sets.iter().filter(|one| one.is_under_way());
+/// The DaemonSets whose rollout a run has left paused or waiting, also before the first node.
+fn under_way(plan: &Plan, snapshot: &Snapshot) -> BTreeSet<DaemonSetKey> {
+    let is_noted = |one: &DaemonSetPlan| {
+        let note = snapshot.steps_note(&one.key());
+        note.is_some_and(|note| note.is_under_way(&one.target_template))
+    };
+    let under_way = plan.daemon_sets.iter().filter(|one| one.is_under_way() || is_noted(one));
     under_way.map(DaemonSetPlan::key).collect()
 }
 

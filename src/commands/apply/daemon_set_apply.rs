@@ -1,6 +1,7 @@
 //! The apply of one DaemonSet: lock, plan again on the live object, compare with the approved plan,
 //! dry run, force conflicts, roll out, check that a new plan is empty.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,9 +10,11 @@ use super::flags::CommonFlags;
 use super::in_sequence::InSequence;
 use super::planning::{ApprovalRequest, check_not_stale, planned, resumed};
 use super::predecessors::{Held, Predecessors};
+use super::progress::ProgressReporter;
+use super::rehearsed_approvals::Rehearsed;
 use super::session::{Session, unlock};
 use super::{identity, progress};
-use crate::error::{ApprovalError, Error};
+use crate::error::Error;
 use crate::exit::Exit;
 use cluster::{Lock, LockError, WritableCluster, WriteError};
 use daemonset::controller::Owner;
@@ -21,7 +24,6 @@ use daemonset::model::{
     StepsNote, short_commit,
 };
 use executor::{PreflightError, Trial};
-use planner::approval::ApprovalCheck;
 use planner::plan::{
     Binding, Change, DaemonSetPlan, Guard, NAMESPACE_MISSING, Plan, SourceInfo, after_apply, sent,
     template_digest,
@@ -48,6 +50,14 @@ pub(super) struct DaemonSetApply<'a> {
     pub desired: &'a DesiredDaemonSet,
 }
 
+/// What is to be done under the lock.
+pub(super) enum Prepared {
+    /// Nothing more.
+    Ended(Exit),
+    /// A rollout.
+    Rollout(Box<Task>),
+}
+
 impl InSequence for DaemonSetApply<'_> {
     fn key(&self) -> &DaemonSetKey {
         &self.desired.key
@@ -56,6 +66,7 @@ impl InSequence for DaemonSetApply<'_> {
     /// Applies the DaemonSet under its lock, if those that come before it are done.
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         if let Some(held) = self.held(session).await? {
+            self.note_wait(session).await?;
             self.does_not_begin(&held, session);
             return Ok(Exit::Waiting);
         }
@@ -80,7 +91,7 @@ impl InSequence for DaemonSetApply<'_> {
 impl DaemonSetApply<'_> {
     /// The reason why it does not begin yet; `None` if it has nothing to begin, or only goes back
     /// to the last good template.
-    async fn held(&self, session: &mut Session) -> Result<Option<Held>, Error> {
+    pub(super) async fn held(&self, session: &mut Session) -> Result<Option<Held>, Error> {
         let (key, source) = (&self.desired.key, &self.approved.source);
         let Some(held) = self.predecessors.not_done(key, self.args, source, session).await? else {
             return Ok(None);
@@ -98,12 +109,44 @@ impl DaemonSetApply<'_> {
         Ok((!goes_back).then_some(held))
     }
 
-    fn does_not_begin(&self, held: &Held, session: &Session) {
-        session.shell.printer.err(format!("{} does not begin: {held}\n", self.desired.key));
+    /// Notes on the lock that the rollout waits, for runs with `--resume`. While another run has the
+    /// lock, that one knows better.
+    async fn note_wait(&self, session: &mut Session) -> Result<(), Error> {
+        let lock = match session.lock(&self.desired.key, &self.args.pace, self.args.output).await {
+            Ok(lock) => lock,
+            Err(error) if error.exit() == Exit::Locked => return Ok(()),
+            Err(error) => return Err(self.without_namespace(error)),
+        };
+        let snapshot = self.snapshot(session).await?;
+        let plan = self.planned(&snapshot);
+        let before = lock.note(STEPS_ANNOTATION).await.as_deref().and_then(StepsNote::read);
+        let none = BTreeMap::new();
+        let approvals = snapshot.approvals.get(&self.desired.key).unwrap_or(&none);
+        let now = snapshot.observed_at;
+        if let Some(one) = plan.daemon_sets.first() {
+            let template = &one.target_template;
+            let note = StepsNote::waiting(before.as_ref(), template, approvals, now);
+            if before.as_ref() != Some(&note) {
+                let written = lock.set_note(STEPS_ANNOTATION, Some(&note.text())).await;
+                written.map_err(|source| LockError::Write {
+                    daemon_set: self.desired.key.clone(),
+                    source: Box::new(source),
+                })?;
+            }
+        }
+        unlock(lock).await;
+        Ok(())
+    }
+
+    /// Reports that it does not begin, as the end of its part of the run.
+    pub(super) fn does_not_begin(&self, held: &Held, session: &Session) {
+        let (key, output) = (&self.desired.key, self.args.output);
+        let reporter = ProgressReporter::plain(key, output, &session.shell);
+        reporter.does_not_begin(held, session.server_time());
     }
 
     /// Replaces the error of the lock if the namespace does not exist, as the plan has warned.
-    fn without_namespace(&self, error: Error) -> Error {
+    pub(super) fn without_namespace(&self, error: Error) -> Error {
         let name = self.desired.key.to_string();
         let missing = self.approved.warnings.iter().find(|warning| {
             warning.code == NAMESPACE_MISSING && warning.daemon_set.as_ref() == Some(&name)
@@ -118,80 +161,63 @@ impl DaemonSetApply<'_> {
     }
 
     async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
+        let task = match self.prepared(lock, session).await? {
+            Prepared::Ended(exit) => return Ok(exit),
+            Prepared::Rollout(task) => *task,
+        };
+        let ending = session.run_rollout(&self.owner(), lock, task, self.args.output).await?;
+        self.look_again(&ending, session).await
+    }
+
+    /// Plans it again under its lock, and prepares its rollout if there is anything to do.
+    pub(super) async fn prepared(
+        &self,
+        lock: &Arc<Lock>,
+        session: &mut Session,
+    ) -> Result<Prepared, Error> {
         let mut snapshot = self.snapshot(session).await?;
         // The lock has the current value, even if the user may not list Leases.
         let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
         let steps = lock.note(STEPS_ANNOTATION).await.as_deref().and_then(StepsNote::read);
         snapshot.set_notes(&self.desired.key, &failed, steps);
-        self.rehearse_approvals(&mut snapshot, session).await?;
+        let template = template_digest(self.merged(&snapshot).spec.template.raw());
+        let of_rehearsal =
+            Rehearsed { key: &self.desired.key, policy: &self.pace(), template: &template };
+        of_rehearsal.write(&mut snapshot, session).await?;
         let plan = self.planned(&snapshot);
         check_not_stale(&self.approved_part(), &plan, self.binding, self.args.allow)?;
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
-            return self.reconcile(lock, session).await;
+            return self.reconcile(lock, session).await.map(Prepared::Ended);
         };
         match self.resume((&plan, one), &snapshot, lock, session).await {
             Err(error) if one.pause.is_some() && error.is_forbidden() => {
                 let (daemon_set, source) = (self.desired.key.clone(), Box::new(error));
                 Err(Error::StaysPaused { daemon_set, source })
             }
-            done => done,
+            done => done.map(|task| Prepared::Rollout(Box::new(task))),
         }
     }
 
-    /// In a rehearsal, writes what people will approve. An approval from the future does not count
-    /// before its time.
-    async fn rehearse_approvals(
-        &self,
-        snapshot: &mut Snapshot,
-        session: &mut Session,
-    ) -> Result<(), Error> {
-        let key = &self.desired.key;
-        let Some(uid) = snapshot.daemon_set(key).map(|live| live.uid.clone()) else {
-            return Ok(());
-        };
-        let template = template_digest(self.merged(snapshot).spec.template.raw());
-        let policy = self.pace();
-        let of_it = session.rehearsed_approvals.clone().into_iter();
-        let of_it = of_it.filter(|(it, _)| it.daemon_set.as_ref().is_none_or(|one| one == key));
-        for (approval, at) in of_it {
-            let Some(step) = policy.steps.iter().find(|step| step.name == approval.step) else {
-                continue;
-            };
-            let (uid, note) = (&uid, None);
-            let check = ApprovalCheck { uid, template: &template, step, note, now: at };
-            let approval = check.approve("the rehearsal".to_owned());
-            let failed = |source: WriteError| {
-                let source = Box::new(source);
-                Error::from(ApprovalError::Write { daemon_set: key.clone(), source })
-            };
-            session.cluster.approve_step(key, &step.name, &approval).await.map_err(failed)?;
-            let by_step = snapshot.approvals.entry(key.clone()).or_default();
-            by_step.insert(step.name.clone(), approval);
-        }
-        Ok(())
+    /// The owner of its pods.
+    pub(super) fn owner(&self) -> Owner<'_> {
+        owner(self.desired, None)
     }
 
-    /// Applies the plan.
+    /// The task that applies the plan.
     async fn resume(
         &self,
         (whole, plan): (&Plan, &DaemonSetPlan),
         snapshot: &Snapshot,
         lock: &Arc<Lock>,
         session: &mut Session,
-    ) -> Result<Exit, Error> {
-        let key = plan.key().to_string();
-        let forecasts = whole.forecast.iter().flat_map(|forecast| &forecast.daemon_sets);
-        let node_seconds =
-            forecasts.filter(|it| it.daemon_set == key).find_map(|it| it.node_seconds);
+    ) -> Result<Task, Error> {
+        let node_seconds = whole.node_seconds(&plan.key());
         let task = Task { node_seconds, ..self.task(plan, snapshot, session)? };
-        let task = session
+        session
             .unless_interrupted(async |_, cluster| {
                 self.prepare(task, plan, snapshot, cluster, lock).await
             })
-            .await?;
-        let owner = owner(self.desired, None);
-        let ending = session.run_rollout(&owner, lock, task, self.args.output).await?;
-        self.look_again(&ending, session).await
+            .await
     }
 
     /// Reconciles the pods of an empty plan, if `ds-apply` is the controller.
@@ -345,7 +371,11 @@ impl DaemonSetApply<'_> {
     }
 
     /// Checks that a new plan is empty, if the rollout is done.
-    async fn look_again(&self, ending: &Ending, session: &mut Session) -> Result<Exit, Error> {
+    pub(super) async fn look_again(
+        &self,
+        ending: &Ending,
+        session: &mut Session,
+    ) -> Result<Exit, Error> {
         let exit = progress::exit(&ending.outcome);
         if ending.outcome != Outcome::Done {
             return Ok(exit);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::Parser;
-use jiff::SignedDuration;
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::cli::DsApply;
@@ -41,29 +41,18 @@ pub async fn ds_apply_at(
     interrupts: mpsc::Receiver<Interrupt>,
     line: &[&str],
 ) -> Ended {
-    let settings = RunSettings { user, folder, local_clock: SignedDuration::ZERO };
-    ds_apply_with(world, &settings, interrupts, line).await
+    ds_apply_by_clock(world, user, folder, interrupts, line, world.clock().now()).await
 }
 
-/// The machine of a run on an embedded cluster.
-#[derive(Clone, Copy, Debug)]
-pub struct RunSettings<'a> {
-    /// The user.
-    pub user: &'a str,
-    /// The folder in which relative paths start.
-    pub folder: &'a Path,
-    /// How far the machine's clock is ahead of the cluster's.
-    pub local_clock: SignedDuration,
-}
-
-/// As [`ds_apply_at`], on a machine whose clock may be wrong.
-pub async fn ds_apply_with(
+/// As [`ds_apply_at`], with this time on the local clock.
+pub async fn ds_apply_by_clock(
     world: &World,
-    settings: &RunSettings<'_>,
+    user: &str,
+    folder: &Path,
     interrupts: mpsc::Receiver<Interrupt>,
     line: &[&str],
+    local: Timestamp,
 ) -> Ended {
-    let RunSettings { user, folder, local_clock } = *settings;
     let arguments = ["ds-apply"].iter().chain(line);
     let (global, command) = match DsApply::try_parse_from(arguments) {
         Ok(parsed) => parsed.into_command(),
@@ -73,7 +62,8 @@ pub async fn ds_apply_with(
         printer: Printer::silent(),
         environment: BTreeMap::new(),
         current_dir: folder.to_owned(),
-        now: world.clock().now().saturating_add(local_clock).unwrap_or_default(),
+        now: local,
+        started: None,
         terminal: false,
         draws: false,
         rehearsal: false,

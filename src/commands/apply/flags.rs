@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum, ValueHint, value_parser};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::flags::name::{GivenName, NAME};
@@ -49,6 +49,17 @@ pub(super) struct CommonFlags {
     #[arg(value_parser = formats([Format::Text, Format::Json, Format::Html]))]
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) output: Format,
+
+    /// Also write the page of -o html to this file, atomically
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    pub(super) report: Option<PathBuf>,
+
+    /// Exit with 0 instead of these codes, 7, 8 or 9: for a schedule that comes again, and counts
+    /// every other code as a failure
+    #[arg(long, value_name = "CODES", value_delimiter = ',', help_heading = heading::OUTPUT)]
+    #[arg(value_parser = value_parser!(u8).range(7..=9))]
+    pub(super) success_exit_codes: Vec<u8>,
 
     /// When new pods fail, show the last log lines of their containers
     #[arg(long, help_heading = heading::OUTPUT)]
@@ -246,6 +257,7 @@ impl AllowFlags {
             | GuardCode::PolicyChange
             | GuardCode::EmptyStep
             | GuardCode::SurgeUnderPolicy
+            | GuardCode::WindowTooShort
             | GuardCode::ManagedBy => false,
         }
     }

@@ -18,6 +18,11 @@ pub(super) trait InSequence {
     /// The work failed.
     fn run(&self, session: &mut Session) -> impl Future<Output = Result<Exit, Error>> + Send;
 
+    /// Notes how the work ended.
+    fn note_exit(&self, exit: Exit, session: &mut Session) {
+        session.note_exit(self.key(), exit);
+    }
+
     /// Reports why the work is not done, if it depends on a DaemonSet that has stopped the run.
     fn report_left_out(&self, _session: &Session) {}
 }
@@ -40,7 +45,7 @@ pub(super) async fn take(
             return Ok(sequence.cut_short());
         }
         let done = one.run(session).await;
-        session.note_exit(one.key(), done.as_ref().map_or_else(Error::exit, |exit| *exit));
+        one.note_exit(done.as_ref().map_or_else(Error::exit, |exit| *exit), session);
         if !sequence.resumes(done)? {
             break;
         }
@@ -50,7 +55,7 @@ pub(super) async fn take(
 }
 
 /// The state of a sequence.
-struct Sequence {
+pub(super) struct Sequence {
     keep_going: bool,
     printer: Printer,
     exit: Exit,
@@ -58,7 +63,7 @@ struct Sequence {
 
 impl Sequence {
     /// The state before the first DaemonSet.
-    fn new(keep_going: bool, printer: Printer) -> Self {
+    pub(super) fn new(keep_going: bool, printer: Printer) -> Self {
         Self { keep_going, printer, exit: Exit::Done }
     }
 
@@ -67,7 +72,7 @@ impl Sequence {
     ///
     /// # Errors
     /// The error of this apply, if it stops the rest; otherwise it is printed, and counts.
-    fn resumes(&mut self, done: Result<Exit, Error>) -> Result<bool, Error> {
+    pub(super) fn resumes(&mut self, done: Result<Exit, Error>) -> Result<bool, Error> {
         let (exit, alone) = match done {
             Ok(exit) => (exit, is_about_one(exit)),
             Err(error) => {
@@ -88,7 +93,7 @@ impl Sequence {
     }
 
     /// The most severe outcome.
-    fn exit(&self) -> Exit {
+    pub(super) fn exit(&self) -> Exit {
         self.exit
     }
 }

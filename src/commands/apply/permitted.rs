@@ -42,6 +42,7 @@ pub(super) fn held(plan: &Plan) -> Vec<DaemonSetKey> {
 pub(super) async fn check_named(
     names: &[DaemonSetKey],
     work: Work,
+    asks_for_approvals: impl Fn(&DaemonSet) -> bool,
     session: &mut Session,
 ) -> Result<(), Error> {
     // For a single DaemonSet, permissions are checked once its plan is made.
@@ -53,14 +54,14 @@ pub(super) async fn check_named(
         let found = session
             .unless_interrupted(async |_, cluster| Ok(cluster.live().daemon_set_listed(key).await))
             .await?;
-        let managed_by = match found {
+        let (managed_by, approvals) = match found {
             // A DaemonSet that does not exist is reported later.
             Ok(None) => continue,
-            Ok(Some(DaemonSet { managed_by, .. })) => managed_by,
-            Err(cluster::Error::Forbidden { .. }) => ManagedBy::DaemonSetController,
+            Ok(Some(live)) => (live.managed_by, asks_for_approvals(&live)),
+            Err(cluster::Error::Forbidden { .. }) => (ManagedBy::DaemonSetController, false),
             Err(error) => return Err(error.into()),
         };
-        errands.push(Errand::with(key, managed_by, work));
+        errands.push(Errand::with(key, managed_by, work).with_approvals(approvals));
     }
     require(permissions::needs(&errands), Vec::new(), session).await
 }

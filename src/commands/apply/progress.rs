@@ -3,6 +3,7 @@
 mod bar;
 mod timing;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,6 +12,7 @@ use bar::Bar;
 
 use super::event_stream::EventStream;
 use super::evidence::Evidence;
+use super::predecessors::{Held, NotDone};
 use crate::exit::Exit;
 use crate::output::Format;
 use crate::printer::Printer;
@@ -19,8 +21,10 @@ use cluster::LockWait;
 use daemonset::model::{DaemonSetKey, NodeName};
 use planner::plan::{LockStatus, Reason};
 use planner::rollout::{
-    Arrival, Ending, Outcome, PauseReason, ReplacedNode, Report, RolledBack, RunEventData,
+    Arrival, Ending, Interference, Outcome, PauseReason, ReplacedNode, Report, RolledBack,
+    RunEventData,
 };
+use planner::steps::WaitsFor;
 use planner::words::count;
 use render::neutral;
 
@@ -139,6 +143,35 @@ impl<'a> ProgressReporter<'a> {
         self.event(now, RunEventData::ClocksDiffer { seconds: apart.as_secs() }, &words);
     }
 
+    /// Annotates that the rollout waits, if a CI system shows annotations.
+    fn annotate(&self, words: &str, needs_person: bool) {
+        if let Some(annotations) = self.printer.annotations() {
+            self.printer.err(annotations.wait(self.key, words, needs_person));
+        }
+    }
+
+    /// Reports that a DaemonSet does not begin, because it comes after another one.
+    pub(super) fn does_not_begin(&self, held: &Held, now: Timestamp) {
+        let words = format!("does not begin: {held}");
+        self.annotate(&words, held.why == NotDone::WaitsForApproval);
+        match self.format {
+            Format::Json => self.held_event(held, &words, now),
+            _text => self.printer.err(format!("{} {words}\n", self.key)),
+        }
+    }
+
+    fn held_event(&self, held: &Held, words: &str, now: Timestamp) {
+        let event = RunEventData::Ended {
+            exit_code: Exit::Waiting.code(),
+            replaced: 0,
+            slowest: Vec::new(),
+            evidence: BTreeMap::new(),
+            waits_for: vec![WaitsFor::another(&held.predecessor)],
+            left: BTreeMap::new(),
+        };
+        self.json(now, words, event);
+    }
+
     /// Whether only the end is printed. Programs read all events.
     fn is_quiet(&self) -> bool {
         self.printer.is_quiet() && self.format != Format::Json
@@ -149,6 +182,10 @@ impl<'a> ProgressReporter<'a> {
         let Ending { outcome, interrupted: _, replaced, left } = ending;
         if let Some(bar) = &self.bar {
             bar.clear();
+        }
+        if let Outcome::Waiting { waits_for } = outcome {
+            let needs_person = waits_for.iter().any(|wait| wait.kind.needs_person());
+            self.annotate(&outcome.to_string(), needs_person);
         }
         match self.format {
             Format::Json => {
@@ -168,9 +205,7 @@ impl<'a> ProgressReporter<'a> {
             }
             _text => {
                 let words = words_of(ending, &self.arrivals, evidence);
-                for words in
-                    words.into_iter().chain(ways(&ending.outcome, self.key, self.suggested_undo))
-                {
+                for words in words.into_iter().chain(ways(ending, self.key, self.suggested_undo)) {
                     self.line(now, &words);
                 }
             }
@@ -268,7 +303,8 @@ fn codes(reasons: &[Reason]) -> Vec<String> {
 }
 
 /// The next steps: how to resume, and how to roll back.
-fn ways(outcome: &Outcome, key: &DaemonSetKey, undo: SuggestedUndo) -> Vec<String> {
+fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> Vec<String> {
+    let Ending { outcome, interrupted: _, replaced, left } = ending;
     let on = "to resume: run it again";
     let retry = "to resume: fix the cause and run it again, with --retry for the same template";
     let back = match undo {
@@ -302,10 +338,23 @@ fn ways(outcome: &Outcome, key: &DaemonSetKey, undo: SuggestedUndo) -> Vec<Strin
             if ways.is_empty() {
                 ways.push("to continue: run it again then, or let a schedule do it".to_owned());
             }
-            ways.push(back);
+            // Nothing may have begun yet.
+            if !replaced.is_empty() || !left.is_empty() {
+                ways.push(back);
+            }
             ways
         }
         Outcome::Interrupted { paused: false } => vec![on.to_owned()],
+        Outcome::Stale { change: Interference::Template { restarted: true, .. }, held: true } => {
+            vec![
+                "to resume, and restart all pods: run it again".to_owned(),
+                "to resume without the restart: run it again with \
+                 --force-conflicts=kubectl-rollout"
+                    .to_owned(),
+                back,
+                release,
+            ]
+        }
         Outcome::Stale { held: true, .. } => {
             vec!["to resume: review the new plan and apply it".to_owned(), back, release]
         }
@@ -352,13 +401,11 @@ impl fmt::Display for Clock {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::*;
     use daemonset::model::LockHolder;
-    use planner::rollout::{Interference, NotAborted, PodFailure, Replaced};
+    use planner::rollout::{NotAborted, PodFailure, Replaced};
 
     fn failed(nodes: usize) -> BTreeMap<NodeName, PodFailure> {
         let node = |at: usize| format!("n-{at:02}").as_str().into();
@@ -379,8 +426,7 @@ mod tests {
         let (replaced, left) = ([9, 11, 10].map(replaced).into(), left.into());
         let ending = Ending { outcome, interrupted: false, replaced, left };
         let words = words_of(&ending, &Arrivals::default(), &Evidence::default());
-        let ways =
-            ways(&ending.outcome, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Previous);
+        let ways = ways(&ending, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Previous);
         words.into_iter().chain(ways).collect()
     }
 
@@ -456,8 +502,10 @@ mod tests {
             rolled_back: None,
             overdue: None,
         };
+        let ending =
+            Ending { outcome, interrupted: false, replaced: Vec::new(), left: BTreeMap::new() };
         assert_eq!(
-            ways(&outcome, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Earlier)[1],
+            ways(&ending, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Earlier)[1],
             "to roll back further: ds-apply undo log/agent --to-revision N (ds-plan history \
              log/agent lists them)"
         );

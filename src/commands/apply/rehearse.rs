@@ -115,9 +115,11 @@ impl OnIt {
         let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&shell)? };
         let again = planned_again(&command);
         let (output, printer) = (command.output(), shell.printer);
+        let report = command.common().and_then(|common| common.report.clone());
         let about = "on an embedded copy of the cluster; the cluster itself is not changed";
         title(about, output, printer)?;
-        let mut on = session_on(&shell, &world, holder.clone(), interrupts).with_output(output);
+        let mut on =
+            session_on(&shell, &world, holder.clone(), interrupts).with_output(output, report);
         on.rehearsed_approvals = approvals;
         let done = in_session(command.approved(), &global, &mut on).await;
         let took = world.clock().now();
@@ -131,7 +133,7 @@ impl OnIt {
             if !printer.is_quiet() {
                 title("what is left afterwards", output, printer)?;
             }
-            let mut on = session_on(&shell, &world, holder, quiet).with_output(output);
+            let mut on = session_on(&shell, &world, holder, quiet).with_output(output, None);
             done = in_session(again, &global, &mut on).await;
         }
         if let Some(file) = save {

@@ -45,7 +45,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Error> {
     let NamedFlags { names: _, common } = &args.named;
     if !common.dry_run {
-        permitted::check_named(keys, Work::Release, session).await?;
+        permitted::check_named(keys, Work::Release, |_| false, session).await?;
     }
     let each = keys.iter().map(|key| One { key, args: common }).collect();
     in_sequence::take(each, common.keep_going, session).await

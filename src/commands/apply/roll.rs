@@ -10,7 +10,9 @@ use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::{ApprovalRequest, check_not_stale, planned};
 use super::predecessors::Predecessors;
-use super::session::{Session, find, unlock};
+use super::rehearsed_approvals::Rehearsed;
+use super::session::{Rollout, Session, find, unlock};
+use super::sharing::Sharing;
 use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -23,8 +25,8 @@ use daemonset::model::{
 };
 use executor::permissions::{Errand, Work};
 use manifest::Policies;
-use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy};
-use planner::roll::as_rolling_update;
+use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Wave, template_digest};
+use planner::roll::{self, as_rolling_update, check_same_wave};
 use planner::rollout::{Extent, Goal, Provenance, Task};
 
 /// Replace the outdated pods of DaemonSets that declare OnDelete, in waves
@@ -68,6 +70,14 @@ struct ExtentFlags {
     /// Pods on these nodes
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     nodes: Vec<NodeName>,
+
+    /// Pods of this wave: a domain of a step of the policy
+    ///
+    /// `--dry-run` shows the waves with their numbers, which stay the same while the rollout
+    /// proceeds. Only a wave that comes next is replaced. If the nodes, their labels or the policy
+    /// have changed meanwhile, so that the number is that of another wave, nothing is replaced.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    wave: Option<u32>,
 }
 
 pub(super) async fn run(
@@ -77,10 +87,15 @@ pub(super) async fn run(
 ) -> Result<Exit, Error> {
     let policies = &policies::of_files(&args.policies.policy, &session.shell)?;
     let NamedFlags { names: _, common: args } = &args.named;
+    let one = |key| One { key, args, extent: None, policies };
     if !args.dry_run {
-        permitted::check_named(keys, Work::Roll, session).await?;
+        let asks = |live: &DaemonSet| {
+            let policy = policies.of(&live.key, &[&live.labels]).ok().flatten();
+            policy.is_some_and(|policy| asks_for_approvals(&policy))
+        };
+        permitted::check_named(keys, Work::Roll, asks, session).await?;
     }
-    let each = keys.iter().map(|key| One { key, args, extent: None, policies }).collect();
+    let each = keys.iter().map(one).collect();
     in_sequence::take(each, args.keep_going, session).await
 }
 
@@ -112,13 +127,15 @@ impl InSequence for One<'_> {
 
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         let snapshot = self.snapshot(session).await?;
-        let approved = self.plan(&snapshot, session)?;
+        let Planned { plan: approved, wave: wave_shown, extent: _ } =
+            self.plan(&snapshot, session)?;
         let binding = Binding::Reasons;
         let predecessors = &Predecessors::NONE;
         let asking =
             Asking { args: self.args, approved: &approved, version: None, binding, predecessors };
-        let managed_by = find(&snapshot, self.key)?.managed_by;
-        let errand = Errand::with(self.key, managed_by, Work::Roll);
+        let live = find(&snapshot, self.key)?;
+        let approvals = self.asks_for_approvals(live)?;
+        let errand = Errand::with(self.key, live.managed_by, Work::Roll).with_approvals(approvals);
         // The plan is made as if the strategy were RollingUpdate.
         let mut shown = approved.clone();
         for one in &mut shown.daemon_sets {
@@ -127,27 +144,83 @@ impl InSequence for One<'_> {
         if !asking.approve(&shown, &[errand], false, session).await?.any {
             return Ok(Exit::Done);
         }
-        let lock = session.lock(self.key, &self.args.pace, self.args.output).await?;
+        let spec = self.pace(find(&snapshot, self.key)?)?;
+        let budget = approved.daemon_sets.first().and_then(|one| one.shared_budget.as_ref());
+        let sharing = match budget {
+            Some(budget) => Sharing::lock(budget, &spec, &[self.key], self.args, session).await?,
+            None => None,
+        };
+        let lock = match sharing.as_ref().and_then(|sharing| sharing.lock_of(self.key)) {
+            Some(lock) => Arc::clone(lock),
+            None => session.lock(self.key, &self.args.pace, self.args.output).await?,
+        };
         let done = async {
             let mut snapshot = self.snapshot(session).await?;
             // The lock has the current value, even if the user may not list Leases.
             let note = lock.note(STEPS_ANNOTATION).await;
             snapshot.set_notes(self.key, "", note.as_deref().and_then(StepsNote::read));
-            let plan = self.plan(&snapshot, session)?;
+            let live = find(&snapshot, self.key)?;
+            let (policy, template) = (self.pace(live)?, template_digest(live.spec.template.raw()));
+            let of_rehearsal = Rehearsed { key: self.key, policy: &policy, template: &template };
+            of_rehearsal.write(&mut snapshot, session).await?;
+            let Planned { plan, wave, extent } = self.plan(&snapshot, session)?;
+            if let (Some(shown), Some(wave), [one]) = (&wave_shown, &wave, &plan.daemon_sets[..]) {
+                check_same_wave(one, shown, wave)?;
+            }
             check_not_stale(&approved, &plan, binding, self.args.allow)?;
-            let task = self.task(&plan, &snapshot, session)?;
-            let owner = Owner::from(find(&snapshot, self.key)?);
-            session.run_rollout(&owner, &lock, task, self.args.output).await
+            let task = self.task(&plan, extent, &snapshot, session)?;
+            let owner = &Owner::from(find(&snapshot, self.key)?);
+            let rollout = Rollout { owner, lock: Arc::clone(&lock), task };
+            session.run_rollouts(vec![rollout], sharing.as_ref(), self.args.output).await
         };
-        let ending = done.await;
+        let endings = done.await;
         unlock(lock).await;
-        Ok(progress::exit(&ending?.outcome))
+        if let Some(sharing) = sharing {
+            sharing.release().await;
+        }
+        let exits =
+            endings?.iter().map(|ending| progress::exit(&ending.outcome)).collect::<Vec<_>>();
+        Ok(exits.into_iter().fold(Exit::Done, Exit::or_more_severe))
     }
+}
+
+/// The plan of a roll.
+struct Planned {
+    plan: Plan,
+    /// The wave that was asked for, if one was.
+    wave: Option<Wave>,
+    /// The pods that are replaced.
+    extent: Extent,
 }
 
 impl One<'_> {
     /// The plan as if the controller replaced the pods within the budget of the flags.
-    fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Plan, Error> {
+    fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Planned, Error> {
+        let extent = match self.extent {
+            None => Extent::All,
+            Some(ExtentFlags { wave: Some(number), .. }) => {
+                let plan = self.plan_of(&Extent::All, snapshot, session)?;
+                let one = plan.daemon_sets.iter().find(|one| !one.waves.is_empty());
+                // Without waves, nothing is outdated.
+                let wave = one.map(|one| roll::wave(one, *number)).transpose()?.cloned();
+                let nodes = wave.iter().flat_map(|wave| &wave.nodes).cloned().collect();
+                let extent = Extent::Nodes(nodes);
+                let plan = self.plan_of(&extent, snapshot, session)?;
+                return Ok(Planned { plan, wave, extent });
+            }
+            Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
+            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(known(nodes, snapshot)?),
+        };
+        Ok(Planned { plan: self.plan_of(&extent, snapshot, session)?, wave: None, extent })
+    }
+
+    /// The same for these pods.
+    fn plan_of(
+        &self,
+        extent: &Extent,
+        snapshot: &Snapshot,
+        session: &Session,
+    ) -> Result<Plan, Error> {
         let live = find(snapshot, self.key)?;
         let policy = self.policy(live)?;
         let limit = self.max_unavailable(policy.as_deref());
@@ -155,7 +228,6 @@ impl One<'_> {
         desired.policy = policy;
         self.args.pace.put_over(&mut desired);
         let desired = [desired];
-        let extent = &self.extent(&snapshot)?;
         let wanted =
             ApprovalRequest { extent, ..ApprovalRequest::only(&desired, SourceInfo::default()) };
         let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
@@ -164,19 +236,10 @@ impl One<'_> {
         Ok(plan)
     }
 
-    fn extent(&self, snapshot: &Snapshot) -> Result<Extent, Error> {
-        Ok(match self.extent {
-            None => Extent::All,
-            Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
-            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(known(nodes, snapshot)?),
-        })
-    }
-
     /// Reads the DaemonSet, and the approvals that its policy asks for.
     async fn snapshot(&self, session: &mut Session) -> Result<Snapshot, Error> {
         let mut snapshot = session.snapshot(self.key).await?;
-        let policy = self.policy(find(&snapshot, self.key)?)?;
-        if policy.is_some_and(|it| it.spec.steps.iter().any(|step| step.approve)) {
+        if self.asks_for_approvals(find(&snapshot, self.key)?)? {
             let approvals = session
                 .unless_interrupted(async |_, cluster| {
                     Ok(cluster.live().approvals_of(self.key).await?)
@@ -185,6 +248,12 @@ impl One<'_> {
             snapshot.approvals.insert(self.key.clone(), approvals.by_step);
         }
         Ok(snapshot)
+    }
+
+    /// Whether a step of its policy begins only after an approval.
+    fn asks_for_approvals(&self, live: &DaemonSet) -> Result<bool, Error> {
+        let policy = self.policy(live)?;
+        Ok(policy.is_some_and(|policy| asks_for_approvals(&policy)))
     }
 
     /// The policy of the command line that selects the DaemonSet.
@@ -198,9 +267,15 @@ impl One<'_> {
         self.args.pace.max_unavailable.or(of_policy).unwrap_or(IntOrPercent::Int(1))
     }
 
-    fn task(&self, plan: &Plan, snapshot: &Snapshot, session: &Session) -> Result<Task, Error> {
+    fn task(
+        &self,
+        plan: &Plan,
+        extent: Extent,
+        snapshot: &Snapshot,
+        session: &Session,
+    ) -> Result<Task, Error> {
         Ok(Task {
-            goal: Goal::Roll(self.extent(snapshot)?),
+            goal: Goal::Roll(extent),
             pace: self.pace(find(snapshot, self.key)?)?,
             waves: plan.daemon_sets.first().map(|one| one.waves.clone()).unwrap_or_default(),
             provenance: Provenance {
@@ -212,7 +287,7 @@ impl One<'_> {
             failed_before: false,
             note: snapshot.steps_note(self.key).cloned(),
             approvals: snapshot.approvals.get(self.key).cloned().unwrap_or_default(),
-            node_seconds: None,
+            node_seconds: plan.node_seconds(self.key),
             wait_until: session.waits_until(&self.args.pace, snapshot.observed_at),
         })
     }
@@ -225,6 +300,10 @@ impl One<'_> {
         spec.max_unavailable = Some(limit);
         Ok(spec)
     }
+}
+
+fn asks_for_approvals(policy: &RolloutPolicy) -> bool {
+    policy.spec.steps.iter().any(|step| step.approve)
 }
 
 /// The nodes as a set; an error if one does not exist.

@@ -1,7 +1,8 @@
 //! The session of a run: its cluster, its locks, and interrupts.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,6 +13,8 @@ use super::flags::PaceFlags;
 use super::identity;
 use super::predecessors::NotDone;
 use super::progress::{ProgressReporter, SuggestedUndo};
+use super::sharing::Sharing;
+use crate::atomic_write;
 use crate::connection::{self, Connection};
 use crate::error::{Error, Place, RehearsalError};
 use crate::exit::Exit;
@@ -19,6 +22,7 @@ use crate::flags::GlobalFlags;
 use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
+use crate::warnings;
 use cluster::{
     Access, Clock, Holder, Kind, Lock, LockWait, Observer, Resource, Scope, Verb, Verdict,
     WatchedDaemonSet, WritableCluster,
@@ -29,7 +33,7 @@ use daemonset::model::{
     Snapshot,
 };
 use executor::{Interrupt, Run};
-use planner::rollout::{Ending, Outcome, Record, Task};
+use planner::rollout::{Ending, Outcome, Record, Report, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
@@ -48,6 +52,8 @@ pub(super) struct Session {
     clock: Clock,
     /// The format of the output.
     output: Format,
+    /// The file for the page (`--report`).
+    report: Option<PathBuf>,
     /// The events of the run, for `-o html` and the charts of a rehearsal.
     recording: Option<Recording>,
     /// The value of the clock at the start of the run.
@@ -57,6 +63,8 @@ pub(super) struct Session {
     interrupted: bool,
     /// Whether there was anything to do.
     acted: bool,
+    /// Whether the local clock was compared with the server's.
+    is_clock_checked: bool,
     /// What people approve during a rehearsal, with the time.
     pub rehearsed_approvals: Vec<(RehearsedApproval, Timestamp)>,
     /// The outcome of the last rollout of each DaemonSet.
@@ -114,28 +122,35 @@ impl Session {
             rehearsed_approvals: Vec::new(),
             clock,
             output: Format::Text,
+            report: None,
             recording: shell.rehearsal.then(Recording::default),
             shell,
             begun,
             interrupts,
             interrupted: false,
             acted: false,
+            is_clock_checked: false,
             outcomes: BTreeMap::new(),
             states: BTreeMap::new(),
         }
     }
 
-    /// Sets the output format. For `-o html`, standard output is reserved for the page.
-    pub(super) fn with_output(mut self, output: Format) -> Self {
+    /// Sets the output format, and the file for the page. For `-o html`, standard output is reserved
+    /// for the page.
+    pub(super) fn with_output(mut self, output: Format, report: Option<PathBuf>) -> Self {
         self.output = output;
+        if report.is_some() {
+            self.recording.get_or_insert_default();
+        }
+        self.report = report;
         if output == Format::Html {
             self.shell.printer = self.shell.printer.on_stderr();
-            self.recording = Some(Recording::default());
+            self.recording.get_or_insert_default();
         }
         self
     }
 
-    /// Prints the page of `-o html`, and returns the outcome of the run.
+    /// Prints the page of `-o html`, writes that of `--report`, and returns the outcome of the run.
     ///
     /// # Errors
     /// The error of the run, even if the page fails too; or the error of writing the page.
@@ -145,15 +160,26 @@ impl Session {
         printer: Printer,
     ) -> Result<Exit, Error> {
         let Some(Recording { nodes, records }) = &self.recording else { return done };
-        if self.output != Format::Html {
+        if self.output != Format::Html && self.report.is_none() {
             return done;
         }
         let rehearsed = self.shell.rehearsal;
         let report = RolloutReport { rehearsed, records, tool_version: env!("CARGO_PKG_VERSION") };
         let options = HtmlOptions { nodes, verbose: false };
         let page = render::rollout_html(&report, &options).map_err(Error::from);
-        let shown = page.and_then(|page| printer.out(page).map_err(Error::Output));
+        let shown = page.and_then(|page| self.show_page(&page, printer));
         done.and_then(|exit| shown.map(|()| exit))
+    }
+
+    fn show_page(&self, page: &str, printer: Printer) -> Result<(), Error> {
+        if let Some(file) = &self.report {
+            let written = atomic_write::write(file, page);
+            written.map_err(|source| Error::Save { file: file.clone(), source })?;
+        }
+        match self.output {
+            Format::Html => printer.out(page).map_err(Error::Output),
+            _text => Ok(()),
+        }
     }
 
     /// The rollouts of the run, in order, if they are recorded.
@@ -192,6 +218,11 @@ impl Session {
         self.interrupted
     }
 
+    /// The time by the server's clock, or that of the start before its first answer.
+    pub(super) fn server_time(&self) -> Timestamp {
+        self.cluster.live().server_time().unwrap_or(self.shell.now)
+    }
+
     /// The time at which the whole run stops, if the clock of the server is at `now`.
     pub(super) fn ends(&self, pace: &PaceFlags, now: Timestamp) -> Option<Timestamp> {
         pace.ends(now, self.elapsed())
@@ -216,10 +247,21 @@ impl Session {
         work: impl AsyncFnOnce(&Shell, &WritableCluster) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let Self { shell, cluster, interrupts, .. } = self;
-        tokio::select! {
+        let done = tokio::select! {
             biased;
             Some(Interrupt) = interrupts.recv() => Err(Error::Interrupted),
             done = work(shell, cluster) => done,
+        };
+        self.check_local_clock();
+        done
+    }
+
+    /// Warns once, after the first answer of the server, if the local clock is wrong.
+    fn check_local_clock(&mut self) {
+        let Some(server) = self.cluster.live().server_time() else { return };
+        if !std::mem::replace(&mut self.is_clock_checked, true) && !self.shell.rehearsal {
+            let local = self.shell.now.checked_add(self.elapsed()).unwrap_or(self.shell.now);
+            warnings::print_local_clock(local, Some(server), self.shell.printer);
         }
     }
 
@@ -303,17 +345,37 @@ impl Session {
     }
 
     /// Starts to watch a DaemonSet and its related objects.
-    async fn observe(&mut self, owner: &Owner<'_>) -> Result<Observer, Error> {
-        let clock = self.clock.clone();
+    pub(super) async fn observe(&mut self, owner: &Owner<'_>) -> Result<Observer, Error> {
         let Owner { key, managed_by, .. } = *owner;
+        let selector = match managed_by {
+            ManagedBy::DaemonSetController => owner.spec.selector.clone(),
+            // As the controller, ds-apply has to see pods that the selector no longer matches.
+            ManagedBy::DsApply => LabelSelector::default(),
+        };
+        self.observe_as(key, managed_by, selector).await
+    }
+
+    /// As [`observe`](Self::observe), for a DaemonSet that does not exist, or is not known.
+    pub(super) async fn observe_unknown(
+        &mut self,
+        key: &DaemonSetKey,
+        managed_by: ManagedBy,
+    ) -> Result<Observer, Error> {
+        self.observe_as(key, managed_by, LabelSelector::default()).await
+    }
+
+    async fn observe_as(
+        &mut self,
+        key: &DaemonSetKey,
+        managed_by: ManagedBy,
+        selector: LabelSelector,
+    ) -> Result<Observer, Error> {
+        let clock = self.clock.clone();
         self.unless_interrupted(async |shell, cluster| {
-            let (selector, events) = match managed_by {
-                ManagedBy::DaemonSetController => {
-                    (owner.spec.selector.clone(), may_watch_events(cluster, key).await)
-                }
-                // As the controller, ds-apply has to see pods that the selector no longer matches,
-                // and needs no events about itself.
-                ManagedBy::DsApply => (LabelSelector::default(), false),
+            let events = match managed_by {
+                ManagedBy::DaemonSetController => may_watch_events(cluster, key).await,
+                // ds-apply needs no events about itself.
+                ManagedBy::DsApply => false,
             };
             let target = WatchedDaemonSet { key: key.clone(), managed_by, selector, events };
             Ok(cluster.live().observe(&target, clock, shell.now).await?)
@@ -332,37 +394,101 @@ impl Session {
         task: Task,
         output: Format,
     ) -> Result<Ending, Error> {
-        let Owner { key, managed_by, .. } = *owner;
-        self.acts();
-        let observer = self.observe(owner).await?;
-        let mut reporter =
-            ProgressReporter::new(key, output, &self.shell).suggesting(self.suggested_undo);
-        let mut clocks = Clocks { cluster: &self.cluster, shown: false };
-        let (recorded, mut events) = (self.recording.is_some(), Vec::new());
-        let lock = Arc::clone(lock);
-        let interrupts = &mut self.interrupts;
-        let last_seen = observer.clone();
-        let cluster = self.cluster.live().clone();
-        let run = Run { key, lock, managed_by, cluster, observer, interrupts, task };
-        let ending = run.to_its_end(|report, now| {
-            clocks.report(&reporter, now);
-            reporter.report(report, now);
-            if recorded {
-                events.push((now, report.clone()));
-            }
-        });
-        let (ending, now) = ending.await;
-        clocks.report(&reporter, now);
-        self.interrupted |= ending.interrupted;
-        self.outcomes.insert(key.clone(), ending.outcome.clone());
-        let evidence = evidence::gather(&ending, key, &last_seen, &self.cluster, self.logs).await;
-        reporter.end(&ending, &evidence, now);
-        if let Some(recording) = &mut self.recording {
-            let record = Record { key: key.clone(), events, ending: ending.clone() };
-            recording.records.push(record);
-        }
-        Ok(ending)
+        let rollout = Rollout { owner, lock: Arc::clone(lock), task };
+        let mut endings = self.run_rollouts(vec![rollout], None, output).await?;
+        // One rollout has one ending.
+        endings.pop().ok_or(Error::Interrupted)
     }
+
+    /// Runs rollouts, and reports their progress; several share a budget. The endings have the same
+    /// order.
+    ///
+    /// # Errors
+    /// The cluster cannot be watched.
+    pub(super) async fn run_rollouts(
+        &mut self,
+        rollouts: Vec<Rollout<'_>>,
+        sharing: Option<&Sharing>,
+        output: Format,
+    ) -> Result<Vec<Ending>, Error> {
+        self.acts();
+        let mut observers = BTreeMap::new();
+        for rollout in &rollouts {
+            let observer = self.observe(rollout.owner).await?;
+            observers.insert(rollout.owner.key.clone(), observer);
+        }
+        let shared = match sharing {
+            Some(sharing) => Some(sharing.begin(&observers, self).await?),
+            None => None,
+        };
+        let keys: Vec<DaemonSetKey> = rollouts.iter().map(|it| it.owner.key.clone()).collect();
+        // Several bars would overwrite each other.
+        let shell = Shell { draws: self.shell.draws && keys.len() == 1, ..self.shell.clone() };
+        let reporters: Vec<Mutex<ProgressReporter<'_>>> = keys
+            .iter()
+            .map(|key| ProgressReporter::new(key, output, &shell).suggesting(self.suggested_undo))
+            .map(Mutex::new)
+            .collect();
+        let clocks = Mutex::new(Clocks { cluster: &self.cluster, shown: false });
+        let events: Vec<Mutex<Vec<_>>> = keys.iter().map(|_| Mutex::default()).collect();
+        let recorded = self.recording.is_some();
+        let domain_key =
+            |task: &Task| task.pace.domains.as_ref().map(|domains| domains.key.clone());
+        let domain_keys: Vec<_> = rollouts.iter().map(|it| domain_key(&it.task)).collect();
+        let runs = rollouts.into_iter().zip(&reporters).zip(&events);
+        let runs = runs.map(|((Rollout { owner, lock, task }, reporter), events)| {
+            let Owner { key, managed_by, .. } = *owner;
+            let observer = observers[key].clone();
+            let cluster = self.cluster.live().clone();
+            let seat = shared.as_ref().and_then(|shared| shared.seat(key));
+            let run = Run { key: key.clone(), lock, managed_by, cluster, observer, task, seat };
+            let clocks = &clocks;
+            (run, move |report: &Report, now| {
+                let mut reporter = unpoisoned(reporter.lock());
+                unpoisoned(clocks.lock()).report(&reporter, now);
+                reporter.report(report, now);
+                if recorded {
+                    unpoisoned(events.lock()).push((now, report.clone()));
+                }
+            })
+        });
+        let runs = runs.collect();
+        let ended = executor::together(runs, shared.as_deref(), &mut self.interrupts).await;
+        let ended = keys.iter().zip(reporters).zip(events).zip(domain_keys).zip(ended);
+        let mut endings = Vec::with_capacity(keys.len());
+        for ((((key, reporter), events), domain_key), (ending, now)) in ended {
+            let reporter = unpoisoned(reporter.into_inner());
+            unpoisoned(clocks.lock()).report(&reporter, now);
+            self.interrupted |= ending.interrupted;
+            self.outcomes.insert(key.clone(), ending.outcome.clone());
+            let last_seen = &observers[key];
+            let evidence =
+                evidence::gather(&ending, key, last_seen, &self.cluster, self.logs).await;
+            reporter.end(&ending, &evidence, now);
+            if let Some(recording) = &mut self.recording {
+                let (key, events) = (key.clone(), unpoisoned(events.into_inner()));
+                let record = Record { key, domain_key, events, ending: ending.clone() };
+                recording.records.push(record);
+            }
+            endings.push(ending);
+        }
+        Ok(endings)
+    }
+}
+
+/// The value of a mutex. Nobody writes half a value.
+fn unpoisoned<T>(value: Result<T, PoisonError<T>>) -> T {
+    value.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A rollout to run.
+pub(super) struct Rollout<'a> {
+    /// The DaemonSet.
+    pub owner: &'a Owner<'a>,
+    /// The lock on it.
+    pub lock: Arc<Lock>,
+    /// The task.
+    pub task: Task,
 }
 
 /// Reports once that the clocks of the API servers differ.

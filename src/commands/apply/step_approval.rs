@@ -40,6 +40,10 @@ pub(crate) struct Args {
     #[arg(short, long)]
     yes: bool,
 
+    /// Show what would be approved, and end; nothing is asked and nothing is written
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+
     #[command(flatten)]
     source: SourceFlags,
 
@@ -77,6 +81,12 @@ pub(super) async fn run(
         return Ok(Exit::Done);
     }
     target.check_turn(key)?;
+    if args.dry_run {
+        shown.evidence(&session.shell)?;
+        shown.void(&before, &session.shell)?;
+        shown.not_approved(&session.shell)?;
+        return Ok(Exit::Done);
+    }
     let approval = target.check.approve(identity::by(&session.holder));
     // A missing permission is reported before the user is asked.
     write(key, args, &approval, Write::Try, session).await?;

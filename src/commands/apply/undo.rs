@@ -20,8 +20,9 @@ use source::FilesVersion;
 
 /// Roll back to an earlier revision, in waves
 ///
-/// Without a revision: to the previous one; for an aborted rollout, to the template that is live
-/// again. Git still declares what was undone, so the commit to revert is printed.
+/// Without a revision: to the last good one. That is the one before a rollout that is paused, waits
+/// or was aborted; without such a rollout, the previous revision. It waits for no soak, window or
+/// approval. Git still declares what was undone, so the commit to revert is printed.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Roll back to the revision with this number; `ds-plan history` lists them
@@ -56,7 +57,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Error> {
     session.suggested_undo = SuggestedUndo::Earlier;
     if !args.named.common.dry_run {
-        permitted::check_named(keys, Work::Change { creates: false }, session).await?;
+        permitted::check_named(keys, Work::Change { creates: false }, |_| false, session).await?;
     }
     let each = keys.iter().map(|key| One { key, args }).collect();
     in_sequence::take(each, args.named.common.keep_going, session).await

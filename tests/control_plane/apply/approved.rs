@@ -11,8 +11,8 @@ use planner::approval::step_digest;
 const NODES: usize = 4;
 
 /// Two users: one with the role of `ds-apply`, one with those of approvers.
-const RUN: &str = "the-run";
-const APPROVER: &str = "the-approver";
+pub(super) const RUN: &str = "the-run";
+pub(super) const APPROVER: &str = "the-approver";
 
 /// The third step cannot be approved before the second, which has no approval.
 fn policy(namespace: &str) -> String {
@@ -88,7 +88,9 @@ impl<'p> Site<'p> {
             template: self.template(),
             started_at: Some(at),
             steps: done.iter().map(|(name, digest)| ((*name).to_owned(), step(digest))).collect(),
+            from: None,
             approvals_void_before: None,
+            waits_since: None,
         };
         let patch = json!({"metadata": {"annotations": {STEPS_ANNOTATION: note.text()}}});
         let patch = format!("--patch={patch}");
@@ -108,11 +110,11 @@ impl<'p> Site<'p> {
     }
 }
 
-/// Binds the shipped roles in this namespace.
-fn bind(plane: &ControlPlane, namespace: &str) {
+/// Binds the shipped roles in this namespace, those of approvers for one DaemonSet.
+pub(super) fn bind(plane: &ControlPlane, namespace: &str, daemon_set: &str) {
     let deploy = format!("{}/deploy", env!("CARGO_MANIFEST_DIR"));
     plane.kubectl(&["apply", "-f", &format!("{deploy}/ds-apply.yaml")]);
-    for role in approvers(namespace) {
+    for role in approvers(namespace, daemon_set) {
         plane.kubectl_stdin(&["apply", "--filename=-"], &role.to_string());
     }
     let bind = |kind: &str, name: &str, role: &str, user: &str| {
@@ -124,11 +126,12 @@ fn bind(plane: &ControlPlane, namespace: &str) {
     bind("rolebinding", APPROVER, "role=ds-plan-approver", APPROVER);
 }
 
-/// The shipped roles for approvers, in this namespace.
-fn approvers(namespace: &str) -> [Value; 2] {
+/// The shipped roles for approvers, for this DaemonSet.
+fn approvers(namespace: &str, daemon_set: &str) -> [Value; 2] {
     let path = format!("{}/deploy/approver.yaml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
     let text = text.replace("namespace: logging", &format!("namespace: {namespace}"));
+    let text = text.replace("ds-plan-agent-", &format!("ds-plan-{daemon_set}-"));
     let roles: Vec<Value> =
         text.split("---\n").map(|role| serde_yaml::from_str(role).unwrap()).collect();
     roles.try_into().unwrap()
@@ -159,7 +162,7 @@ fn only_approvers_approve_a_step_and_only_once() {
     let plane = ControlPlane::builder().user(RUN, &[]).user(APPROVER, &[]).audit().start();
     plane.create_nodes(three_zones(NODES));
     let site = Site::new(&plane, "approved");
-    bind(&plane, "approved");
+    bind(&plane, "approved", "agent");
 
     // No run has begun.
     let early = site.approve(APPROVER, "half", &["--yes"]);
@@ -229,7 +232,7 @@ fn approvers_need_every_verb_of_their_roles() {
     plane.create_nodes(three_zones(NODES));
     let site = Site::new(&plane, "needed");
     site.note(&[("canary", step_digest(&canary()))]);
-    let all = approvers("needed");
+    let all = approvers("needed", "agent");
     let mut missing = Vec::new();
     for (at, role) in all.iter().enumerate() {
         for (rule, of) in role["rules"].as_array().unwrap().iter().enumerate() {
@@ -294,9 +297,10 @@ fn what_cannot_be_approved_is_said_and_approvals_become_void() {
     let site = Site::new(&plane, "void");
     site.note(&[("canary", step_digest(&canary()))]);
     let unknown = site.approve("admin", "rest", &["--yes"]);
-    let words = ["the policy of void/agent has no step rest", "its steps: canary, half, most"];
+    let asks = "steps that need an approval: half, most";
+    let words = ["the policy of void/agent has no step rest", asks];
     ends(&unknown, 1, &words);
-    let words = ["step canary of void/agent needs no approval: it has no `approve: true`"];
+    let words = ["step canary of void/agent needs no approval: it has no `approve: true`", asks];
     ends(&site.approve("admin", "canary", &["--yes"]), 1, &words);
     let (agent, v2) = (site.name(), version("void", "v2"));
     let approve = |name: &str, manifest: &str| {

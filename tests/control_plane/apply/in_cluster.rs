@@ -9,9 +9,10 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::approved::ends;
 use super::manifest;
 use crate::harness::{ControlPlane, FakeNode, kubectl_path, shown_yaml, wait_until};
 
@@ -65,6 +66,57 @@ impl Site {
         fs::write(self.path("origin/fleet/agent.yaml"), agent).unwrap();
         self.git("origin", &["add", "-A"]);
         self.git("origin", &["commit", "-q", "-m", version]);
+    }
+
+    /// Adds a policy with a canary to the repository; the next push has it.
+    fn soak(&self, seconds: u32) {
+        let policy = format!(
+            "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {{name: careful}}\nspec: \
+             {{selects: {{names: [default/agent]}}, steps: [{{name: canary, nodes: 1, soak: {seconds}s}}]}}\n"
+        );
+        fs::write(self.path("origin/fleet/policy.yaml"), policy).unwrap();
+    }
+
+    /// Starts a Job of the `CronJob` that resumes, as its schedule does; returns its name.
+    fn comes_again(&self, number: u32) -> String {
+        let name = format!("resume-{number}");
+        self.plane.kubectl(&["-n=ds-plan", "create", "job", "--from=cronjob/resume", &name]);
+        name
+    }
+
+    /// Ends the pod of a Job with this exit code, as a kubelet does; there is none here.
+    fn pod_ends(&self, job: &str, code: i32) {
+        let pod = self.pods_of(job).pop().unwrap();
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let container = job.split('-').next().unwrap();
+        let ended = json!({"exitCode": code, "reason": "Completed"});
+        let status = json!({"phase": phase, "containerStatuses": [{
+            "name": container, "image": "i", "imageID": "i", "ready": false, "restartCount": 0,
+            "state": {"terminated": ended},
+        }]});
+        let patch = format!("--patch={}", json!({"status": status}));
+        let merge = ["--subresource=status", "--type=merge", &patch];
+        self.plane.kubectl(&[&["-n=ds-plan", "patch", &pod][..], &merge].concat());
+    }
+
+    /// The pods of a Job that have not ended, once there is one.
+    fn pods_of(&self, job: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        wait_until("a pod of the Job", SOON, || {
+            let selector = format!("--selector=job-name={job}");
+            let active = "--field-selector=status.phase=Pending";
+            let get = ["-n=ds-plan", "get", "pods", &selector, active, "-o=name"];
+            found = self.plane.kubectl(&get).lines().map(str::to_owned).collect();
+            !found.is_empty()
+        });
+        found
+    }
+
+    /// Waits for a condition of a Job.
+    fn job_is(&self, job: &str, condition: &str) {
+        let condition = format!("--for=condition={condition}");
+        let job = format!("job/{job}");
+        self.plane.kubectl(&["-n=ds-plan", "wait", &condition, "--timeout=60s", &job]);
     }
 
     /// Clones as git-sync does: one commit without history, in a linked worktree, behind a symbolic
@@ -173,6 +225,109 @@ fn each_account_has_all_permissions_for_its_job() {
     ends(&resume, 0);
     assert_eq!(site.image(), "cr.example/agent:v2");
     assert_eq!(site.denied(), Vec::<Value>::new());
+}
+
+/// The Job of `apply` and those of the schedule are complete while a rollout waits, and the last of
+/// them finishes it.
+#[test]
+fn a_rollout_that_waits_fails_no_job_and_is_continued_by_the_schedule() {
+    let site = Site::start();
+    let (apply, resume) = (site.pod("job", "apply"), site.pod("cronjob", "resume"));
+    let drift = site.pod("cronjob", "drift");
+    site.push("v1");
+    assert_eq!(site.run(&apply).status.code(), Some(0));
+    site.soak(20);
+    site.push("v2");
+    let waits = |output: &Output, job: &str| {
+        let words = ["waiting: step canary soaks until ", "exit code 8 is a success"];
+        ends(output, 0, &words);
+        site.pod_ends(job, 0);
+        site.job_is(job, "complete");
+        assert_eq!(site.image(), "cr.example/agent:v1", "the last good template is live");
+    };
+    waits(&site.run(&apply), "apply");
+    let job = site.comes_again(1);
+    waits(&site.run(&resume), &job);
+    // No drift, but it is reported.
+    wait_until("a report without drift", SOON, || site.run(&drift).status.code() == Some(0));
+    ends(&site.run(&drift), 0, &["Drift: none.", "waiting, begun by ", "step canary soaks until"]);
+
+    let job = site.comes_again(2);
+    wait_until("the end of the soak", SOON, || {
+        let output = site.run(&resume);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        site.image() == "cr.example/agent:v2"
+    });
+    site.pod_ends(&job, 0);
+    site.job_is(&job, "complete");
+    ends(&site.run(&drift), 0, &["Drift: none."]);
+    assert_eq!(site.denied(), Vec::<Value>::new());
+}
+
+/// The reason for `--success-exit-codes`: the Job controller would retry a pod that waits at once.
+#[test]
+fn the_job_controller_retries_all_codes_but_those_that_need_a_person() {
+    let site = Site::start();
+    for code in [1, 7, 8, 9] {
+        let before = site.pods_of("apply");
+        site.pod_ends("apply", code);
+        wait_until("another pod", SOON, || site.pods_of("apply") != before);
+        let failed = ["-n=ds-plan", "get", "job", "apply", "-o=jsonpath={.status.conditions}"];
+        assert_eq!(site.plane.kubectl(&failed), "", "{code}");
+    }
+    site.pod_ends("apply", 4);
+    site.job_is("apply", "failed");
+}
+
+/// Text, JSON, Markdown, page and metrics of a rollout that waits, and of one that is forgotten.
+#[test]
+fn drift_tells_a_rollout_that_waits_from_a_forgotten_one() {
+    let site = Site::start();
+    let apply = site.pod("job", "apply");
+    site.push("v1");
+    assert_eq!(site.run(&apply).status.code(), Some(0));
+    site.soak(3600);
+    site.push("v2");
+    ends(&site.run(&apply), 0, &["exit code 8 is a success"]);
+    let (repository, page) = (site.path("origin"), site.path("drift.html"));
+    let metrics = site.path("metrics.txt");
+    let report = |format: &str| {
+        let repository = format!("--repo={}", repository.display());
+        let (report, to) =
+            (format!("--report={}", page.display()), format!("--metrics={}", metrics.display()));
+        let line = ["drift", &repository, "--path=fleet", &report, &to, "-o", format];
+        site.plane.ds_plan(&line, &[])
+    };
+    wait_until("the status of the controller", SOON, || report("text").status.code() == Some(0));
+    let words = "step canary soaks until ";
+    for format in ["text", "json", "markdown"] {
+        ends(&report(format), 0, &[words]);
+    }
+    let read = |file: &PathBuf| fs::read_to_string(file).unwrap();
+    assert!(read(&page).contains("no drift, 1 DaemonSet checked, 1 rollout waits"));
+    let labels = "namespace=\"default\",daemonset=\"agent\"";
+    for line in [
+        format!("ds_plan_drift{{{labels},class=\"rollout\"}} 0"),
+        format!("ds_plan_rollout{{{labels},state=\"waiting\"}} 1"),
+        format!("ds_plan_rollout_step{{{labels},step=\"canary\"}} 1"),
+    ] {
+        assert!(read(&metrics).lines().any(|it| it == line), "{line}: {}", read(&metrics));
+    }
+
+    // Nobody has come since two hours after its end.
+    let get = "-o=jsonpath={.metadata.annotations.ds-plan\\.dev/rollout}";
+    let mut pause: Value =
+        serde_json::from_str(&site.plane.kubectl(&["get", "daemonset", "agent", get])).unwrap();
+    let until = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(2);
+    pause["waitsFor"][0]["until"] = json!(until);
+    let note = format!("ds-plan.dev/rollout={pause}");
+    site.plane.kubectl(&["annotate", "daemonset", "agent", "--overwrite", &note]);
+    for format in ["text", "json", "markdown"] {
+        ends(&report(format), 3, &[words, "forgotten: no run has come for "]);
+    }
+    assert!(read(&page).contains("forgotten: no run has come for "));
+    let line = format!("ds_plan_drift{{{labels},class=\"rollout\"}} 2");
+    assert!(read(&metrics).lines().any(|it| it == line), "{}", read(&metrics));
 }
 
 /// Credentials of one container are not available to the other.

@@ -129,7 +129,7 @@ fn restarted(plane: &ControlPlane) {
     let it = Interfered::with(plane, "restarted", |fleet| {
         fleet.kubectl(&["rollout", "restart", "daemonset/agent"]);
     });
-    it.ends(4, "paused: the live template was changed");
+    it.ends(4, "paused: `kubectl rollout restart` has changed the live template");
     assert!(it.restored.is_empty());
     assert_eq!(it.fleet.strategy(), "OnDelete");
     assert!(it.seen.deleted.len() < NODES, "the strategy was restored");

@@ -72,6 +72,37 @@ impl<'p> Managed<'p> {
         output
     }
 
+    /// Runs `ds-apply --yes` of a manifest, with these fields in the policy; checks the exit code, and
+    /// returns the output.
+    #[track_caller]
+    fn apply_under(&self, fields: &str, manifest: &str, code: i32) -> String {
+        let Self { plane, namespace } = self;
+        let files = format!(
+            "{manifest}---
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {{name: ours}}
+spec:
+  selects: {{names: [{namespace}/agent]}}
+  managedBy: ds-apply
+  {fields}
+"
+        );
+        let arguments = ["--yes", "-f", "agent.yaml"];
+        let output = plane.ds_apply_as(RUNNER, &arguments, &[("agent.yaml", &files)]).run();
+        let text = output_text(&output);
+        assert_eq!(output.status.code(), Some(code), "{namespace}: {text}");
+        text
+    }
+
+    /// Number of pods with this image.
+    fn pods_of(&self, image: &str) -> usize {
+        let pods = self.json(&["get", "pods"]);
+        let full = format!("cr.example/agent:{image}");
+        let pods = pods["items"].as_array().unwrap().iter();
+        pods.filter(|pod| pod["spec"]["containers"][0]["image"] == full.as_str()).count()
+    }
+
     /// Runs `ds-apply COMMAND ns/agent --yes`, which must succeed.
     #[track_caller]
     fn command(&self, command: &str, flags: &[&str]) -> Output {

@@ -56,7 +56,9 @@ fn steps_and_rolls_adoptions_and_releases() {
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;
     thread::scope(|scope| {
-        for scenario in [step_and_roll, roll_of_a_broken_image, adopted, released, undone] {
+        for scenario in
+            [step_and_roll, roll_of_a_broken_image, roll_under_a_policy, adopted, released, undone]
+        {
             scope.spawn(move || scenario(plane));
         }
     });
@@ -116,6 +118,47 @@ fn roll_of_a_broken_image(plane: &ControlPlane) {
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
     assert_eq!(fleet.nodes_of("v1").len(), NODES - 2);
     assert_eq!(fleet.writes_since(lines), 0, "it only stops");
+}
+
+/// `roll` obeys the same policy: it waits for the soak of the canary, and for an approval.
+fn roll_under_a_policy(plane: &ControlPlane) {
+    let fleet = Fleet::new(plane, "rolled-steps", NODES, &version("rolled-steps", "v1"));
+    let applied = fleet.apply(&version("rolled-steps", "v2"), &[]);
+    assert_eq!(applied.status.code(), Some(0), "{}", output_text(&applied));
+    let policy = "\
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: rolled}
+spec:
+  selects: {names: [rolled-steps/agent]}
+  maxUnavailable: 3
+  steps:
+    - {name: canary, nodes: 1, soak: 2s}
+    - {name: others, nodes: 100%, approve: true}
+";
+    let manifest = format!("{}---\n{policy}", version("rolled-steps", "v2"));
+    let files = [("policy.yaml", policy), ("agent.yaml", &*manifest)];
+    let run = |arguments: &[&str], code: i32, words: &str| {
+        let output = plane.ds_apply_as(RUNNER, arguments, &files).run();
+        let text = output_text(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(text.contains(words), "no `{words}` in {text}");
+    };
+    let roll = ["roll", "rolled-steps/agent", "--yes", "--policy", "policy.yaml"];
+    let approve = ["approve", "rolled-steps/agent", "others", "--yes", "-f", "agent.yaml"];
+    run(&roll, 8, "waiting: step canary soaks until");
+    assert_eq!(fleet.nodes_of("v2").len(), 1);
+    run(&approve, 6, "step canary of rolled-steps/agent is not done");
+    thread::sleep(Duration::from_secs(3));
+    run(&roll, 9, "waiting: step others is not approved");
+    assert_eq!(fleet.nodes_of("v2").len(), 1);
+    run(&approve, 0, "is approved");
+    let watcher = fleet.watch();
+    run(&roll, 0, "done");
+    let seen = watcher.end();
+    assert_eq!((seen.deleted.len(), seen.most_unavailable <= 3), (NODES - 1, true));
+    assert_eq!(fleet.images(), ["v2".to_owned()].into());
+    assert_eq!(fleet.strategy(), "OnDelete");
 }
 
 /// Pods that lost their DaemonSet are adopted by a new one. Those of another template are replaced

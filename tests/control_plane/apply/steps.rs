@@ -4,6 +4,7 @@
 //! Each scenario has nodes of its own, so that they run side by side on one control plane.
 
 mod disturbed;
+mod examples;
 mod interrupted;
 mod limits;
 mod soaks;

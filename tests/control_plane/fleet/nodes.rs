@@ -68,7 +68,7 @@ impl Pool {
 }
 
 /// Three nodes that run the control plane; a taint repels other pods.
-pub(super) fn control_plane() -> Vec<FakeNode> {
+pub(crate) fn control_plane() -> Vec<FakeNode> {
     let key = "node-role.kubernetes.io/control-plane";
     CONTROL
         .in_every_zone(1..=1)
@@ -78,17 +78,17 @@ pub(super) fn control_plane() -> Vec<FakeNode> {
 }
 
 /// Ordinary nodes, `numbers` in every zone.
-pub(super) fn workers(numbers: RangeInclusive<u32>) -> Vec<FakeNode> {
+pub(crate) fn workers(numbers: RangeInclusive<u32>) -> Vec<FakeNode> {
     WORKER.in_every_zone(numbers)
 }
 
 /// Six nodes with ARM processors.
-pub(super) fn arm() -> Vec<FakeNode> {
+pub(crate) fn arm() -> Vec<FakeNode> {
     ARM.in_every_zone(1..=2)
 }
 
 /// Four nodes with GPUs; a taint repels pods that need none.
-pub(super) fn gpu() -> Vec<FakeNode> {
+pub(crate) fn gpu() -> Vec<FakeNode> {
     [("a", 1), ("a", 2), ("b", 1), ("c", 1)]
         .into_iter()
         .map(|(zone, number)| {

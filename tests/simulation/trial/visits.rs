@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use daemonset::model::{Approval, STEPS_ANNOTATION, approvals_name, lease_name};
-use ds_plan::{Exit, RunSettings, ds_apply_with};
+use ds_plan::{Exit, ds_apply_at, ds_apply_by_clock};
 use embedded::Kind;
 use jiff::SignedDuration;
 use planner::approval::step_digest;
@@ -94,12 +94,9 @@ impl Trial<'_> {
         let mut line = vec!["-f", "agents.yaml", "--yes", "--lock-timeout", "10m"];
         line.extend(["--managed-by", self.scenario.managed_by().as_str()]);
         line.extend(wait.iter().flat_map(|wait| ["--wait", wait.as_str()]));
-        let settings = RunSettings {
-            user: &user,
-            folder: self.folder.path(),
-            local_clock: SignedDuration::from_secs(story.local_clock),
-        };
-        let run = ds_apply_with(&self.world, &settings, mpsc::channel(1).1, &line);
+        let (world, folder) = (&self.world, self.folder.path());
+        let local = world.clock().now() + SignedDuration::from_secs(story.local_clock);
+        let run = ds_apply_by_clock(world, &user, folder, mpsc::channel(1).1, &line, local);
         tokio::select! {
             biased;
             () = self.death.notified() => {}
@@ -159,12 +156,8 @@ impl Trial<'_> {
         locked(&self.shared).checker.approvals(|all| all.give(step, commit.image));
         let name = format!("{NAMESPACE}/{}", self.scenario.agents[0].name);
         let line = ["approve", &name, &step.name, "-f", "agents.yaml", "--yes"];
-        let settings = RunSettings {
-            user: APPROVER,
-            folder: self.folder.path(),
-            local_clock: SignedDuration::ZERO,
-        };
-        let ended = ds_apply_with(&self.world, &settings, mpsc::channel(1).1, &line).await;
+        let (world, folder) = (&self.world, self.folder.path());
+        let ended = ds_apply_at(world, APPROVER, folder, mpsc::channel(1).1, &line).await;
         if ended.exit != Exit::Done {
             locked(&self.shared).checker.approvals(Approvals::retract);
         }

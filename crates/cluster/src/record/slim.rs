@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::Kind;
 use crate::decode::record::OBJECT_KEY;
-use daemonset::model::FAILED_TEMPLATES_ANNOTATION;
 use daemonset::model::mask::{Salt, mask_annotations, mask_template};
+use daemonset::model::{FAILED_TEMPLATES_ANNOTATION, STEPS_ANNOTATION};
 
 /// The annotation where `kubectl apply` stores the whole manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -104,7 +104,7 @@ const LEASE: &[Keep] = &[Parts(
         Whole("namespace"),
         Whole("uid"),
         Whole("creationTimestamp"),
-        Parts("annotations", &[Whole(FAILED_TEMPLATES_ANNOTATION)]),
+        Parts("annotations", &[Whole(FAILED_TEMPLATES_ANNOTATION), Whole(STEPS_ANNOTATION)]),
     ],
 )];
 

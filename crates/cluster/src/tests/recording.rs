@@ -55,7 +55,11 @@ fn served() -> (LiveCluster, Log) {
             "spec": {"holderIdentity": "hunter2"},
         })
     };
-    let leases = [lease("ds-plan-agent", "ds-plan.dev/failed-templates"), lease("leader", "note")];
+    let mut noted = lease("ds-plan-other", "note");
+    noted["metadata"]["annotations"]["ds-plan.dev/steps"] =
+        r#"{"template":"sha256:1","startedAt":"2026-01-01T00:00:00Z"}"#.into();
+    let leases =
+        [lease("ds-plan-agent", "ds-plan.dev/failed-templates"), lease("leader", "note"), noted];
     cluster(move |uri, _| match uri.split(['/', '?']).rev().nth(1)? {
         "nodes" => Some(Answer::list(std::slice::from_ref(&node))),
         "pods" => Some(Answer::list(std::slice::from_ref(&pod))),
@@ -96,7 +100,8 @@ async fn a_recording_is_the_live_snapshot() {
     let text = text(recorded(None).await);
     let read = read_recorded_from(text.as_bytes(), "s.json").unwrap();
     assert_eq!(read.cluster.file.as_deref(), Some("s.json"));
-    assert_eq!((read.services.len(), read.leases.len()), (1, 1));
+    assert_eq!((read.services.len(), read.leases.len()), (1, 2));
+    assert!(read.leases[1].steps.is_some());
     assert_eq!(read.nodes[0].allocatable.get("cpu"), Some("4"));
     assert_eq!(as_live(read), live);
     // Pods have only the listed fields; templates are whole.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::Owner;
 use super::tolerations::{self, PodToleration};
 use super::updated::CurrentTemplate;
-use crate::model::{NodeName, REVISION_HASH_LABEL, TEMPLATE_GENERATION_LABEL};
+use crate::model::{NodeName, PodTemplate, REVISION_HASH_LABEL, TEMPLATE_GENERATION_LABEL};
 
 /// Creates the pods of one DaemonSet, which differ only in their affinity.
 #[derive(Clone, Debug)]
@@ -25,7 +25,8 @@ impl PodMaker {
     /// the owner, the pods have no owner reference.
     pub fn new(owner: &Owner<'_>, current: &CurrentTemplate) -> Self {
         let template = owner.spec.template.raw();
-        Self { metadata: metadata(owner, current, &template["metadata"]), spec: spec(owner) }
+        let spec = pod_spec(&owner.spec.template);
+        Self { metadata: metadata(owner, current, &template["metadata"]), spec }
     }
 
     /// The pod for `node`. `spec.nodeName` is not set: the scheduler binds the pod to the only node
@@ -68,8 +69,8 @@ fn metadata(owner: &Owner<'_>, current: &CurrentTemplate, template: &Value) -> V
     metadata
 }
 
-fn spec(owner: &Owner<'_>) -> Map<String, Value> {
-    let template = &owner.spec.template;
+/// The spec of the pods of a template: with the automatic tolerations, for no node yet.
+pub fn pod_spec(template: &PodTemplate) -> Map<String, Value> {
     let mut spec = object(&template.raw()["spec"]);
     let written = spec.remove("tolerations").unwrap_or_default();
     let tolerations = tolerations::of_pod(&template.placement).into_iter().map(|toleration| {

@@ -85,6 +85,12 @@ pub struct PolicySpec {
     #[serde(default, deserialize_with = "keys")]
     #[schemars(with = "Vec<String>")]
     pub after: Vec<DaemonSetKey>,
+    /// Maximum number of nodes that all selected DaemonSets together may disturb at the same time: a
+    /// node counts while one of them should have a pod there and has no available one. A percentage
+    /// is of the nodes on which any of them should have a pod, rounded up.
+    #[serde(default)]
+    #[schemars(with = "Option<IntOrPercentSchema>")]
+    pub shared_budget: Option<IntOrPercent>,
     /// Groups of nodes, such as zones, that are updated one after the other in every step.
     #[serde(default)]
     pub domains: Option<Domains>,
@@ -216,11 +222,21 @@ impl SkipUnreadyNodes {
 }
 
 impl PolicySpec {
-    /// The stricter of the DaemonSet's own limit and the policy's, for `desired` nodes; at least
-    /// one node.
+    /// The stricter of the DaemonSet's own limit and the policy's, for `desired` nodes.
     pub fn stricter(&self, max_unavailable: u32, desired: u32) -> u32 {
         let own = self.max_unavailable.map(|limit| limit.scaled(desired).max(1));
         own.map_or(max_unavailable, |limit| limit.min(max_unavailable))
+    }
+
+    /// Number of desired nodes that may be without an available pod while a run deletes pods; at
+    /// least one node. A DaemonSet with `maxSurge` declares none (Kubernetes requires
+    /// `maxUnavailable: 0` there), so the policy's limit applies, else one node.
+    pub fn while_deleting(&self, max_unavailable: u32, desired: u32) -> u32 {
+        let own = self.max_unavailable.map(|limit| limit.scaled(desired).max(1));
+        match max_unavailable {
+            0 => own.unwrap_or(1),
+            declared => own.map_or(declared, |limit| limit.min(declared)),
+        }
     }
 
     /// Only what limits how many nodes are disturbed at once: the way back waits for no steps, soaks,
@@ -234,6 +250,8 @@ impl PolicySpec {
             steps: Vec::new(),
             windows: Vec::new(),
             exclusions: Vec::new(),
+            // If it has to wait for a budget, what is wanted stays.
+            while_waiting: WhileWaiting::Target,
             max_duration: None,
             ..self.clone()
         }
@@ -256,6 +274,7 @@ impl Default for PolicySpec {
             min_ready_seconds: None,
             ramp: Ramp::default(),
             after: Vec::new(),
+            shared_budget: None,
             domains: None,
             steps: Vec::new(),
             windows: Vec::new(),

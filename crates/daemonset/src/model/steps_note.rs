@@ -1,14 +1,14 @@
 //! The progress of a rollout's steps that cannot be seen in the cluster, and approvals of steps.
 //!
 //! The note is an annotation of the DaemonSet's lease. If it is lost, soaks begin again: they become
-//! longer, never shorter. Not here: the decisions based on it.
+//! longer, never shorter; and approvals are asked for again. Not here: the decisions based on it.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{DaemonSetName, Uid, lease_name};
+use super::{DaemonSetName, RevisionRef, Uid, lease_name};
 
 /// Annotation of a DaemonSet's lease: the [`StepsNote`] as JSON.
 pub const STEPS_ANNOTATION: &str = "ds-plan.dev/steps";
@@ -19,6 +19,10 @@ pub const STEPS_ANNOTATION: &str = "ds-plan.dev/steps";
 pub struct StepsNote {
     /// Digest of the template that is rolled out.
     pub template: String,
+    /// The revision with the last good template, while the rollout is in progress. The annotation of
+    /// the pause has it, too, but a surge has no pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<RevisionRef>,
     /// Time before the first delete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -28,6 +32,9 @@ pub struct StepsNote {
     /// Approvals from before this time are void: a rollout has ended since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals_void_before: Option<Timestamp>,
+    /// Time since which a run that was to begin has waited before the first node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Timestamp>,
 }
 
 /// The progress of one step, or of one domain in a step.
@@ -48,6 +55,50 @@ impl StepsNote {
     /// Reads the annotation. One that cannot be read is as good as none.
     pub fn read(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
+    }
+
+    /// The note of a run that has to wait before the first node; `before` is the note so far. So a
+    /// later run knows that this template was to be rolled out.
+    #[must_use]
+    pub fn waiting(
+        before: Option<&Self>,
+        template: &str,
+        approvals: &BTreeMap<String, Approval>,
+        now: Timestamp,
+    ) -> Self {
+        match before {
+            Some(noted) if noted.template == template => Self {
+                waits_since: noted.waits_since.or(noted.started_at.is_none().then_some(now)),
+                ..noted.clone()
+            },
+            other => Self {
+                template: template.to_owned(),
+                waits_since: Some(now),
+                approvals_void_before: Self::void_before(other, template, approvals),
+                ..Self::default()
+            },
+        }
+    }
+
+    /// Time before which approvals are void when a rollout of this template begins: those of an
+    /// interrupted rollout of another one are not used by a later one.
+    #[must_use]
+    pub fn void_before(
+        before: Option<&Self>,
+        template: &str,
+        approvals: &BTreeMap<String, Approval>,
+    ) -> Option<Timestamp> {
+        if let Some(noted) = before.filter(|noted| noted.template == template) {
+            return noted.approvals_void_before;
+        }
+        let noted = before.and_then(|noted| noted.approvals_void_before);
+        let others = approvals.values().filter(|it| it.template != template);
+        noted.max(others.map(|approval| approval.at).max())
+    }
+
+    /// Whether a rollout of this template has begun, or waits before its first node.
+    pub fn is_under_way(&self, template: &str) -> bool {
+        self.template == template && (self.started_at.is_some() || self.waits_since.is_some())
     }
 
     /// The value of the annotation.
@@ -89,6 +140,7 @@ pub fn approvals_name(daemon_set: &DaemonSetName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::RevisionNumber;
 
     #[test]
     fn a_note_survives_its_text_and_one_that_cannot_be_read_is_none() {
@@ -96,9 +148,11 @@ mod tests {
         let step = StepNote { digest: "d".into(), complete_at: Some(at), done_at: None };
         let note = StepsNote {
             template: "sha256:a".into(),
+            from: Some(RevisionRef { name: "agent-1".into(), number: RevisionNumber(1) }),
             started_at: Some(at),
             steps: [("canary".to_owned(), step)].into(),
             approvals_void_before: None,
+            waits_since: Some(at),
         };
         assert_eq!(StepsNote::read(&note.text()), Some(note));
         for text in ["", "{", "[]", r#"{"steps": 3}"#, r#"{"startedAt": "soon"}"#] {

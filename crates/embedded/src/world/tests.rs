@@ -66,6 +66,28 @@ fn an_orphan_of_the_snapshot_is_adopted() {
     assert_eq!(after.unwrap(), was);
 }
 
+/// A recording has no tolerations of pods. Daemon pods tolerate that their node is not Ready,
+/// whatever their template says.
+#[test]
+fn no_daemon_pod_is_evicted_from_a_node_that_is_not_ready() {
+    let fleet = fleet();
+    let unready = |node: &&daemonset::model::Node| {
+        node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
+    };
+    let node = &fleet.nodes.iter().find(unready).expect("one node of the fleet is lost").name;
+    let after = on_virtual_time(async {
+        let world = World::begin(&fleet, Rehearsal::default()).unwrap();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        world.cluster().snapshot(&Scope::All, Timestamp::UNIX_EPOCH).await.unwrap()
+    });
+    let running = |snapshot: &Snapshot| {
+        let here = snapshot.pods.iter().filter(|pod| pod.node() == Some(node) && !pod.terminating);
+        here.filter(|pod| pod.controller.is_some()).count()
+    };
+    assert_eq!(running(&after.unwrap()), running(&fleet));
+    assert_eq!(running(&fleet), 4);
+}
+
 /// A part of the fleet with randomly changed fields.
 fn muddled(fleet: &Snapshot, seed: u64) -> Snapshot {
     let chance = Chance::new(seed);

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::validate::{dns_label, dns_subdomain, label_key, label_value};
 use daemonset::model::{
-    DaemonSetKey, Domains, IntOrPercent, LabelSelector, LabelSelectorRequirement, NodeName,
-    PolicySpec, PolicyStep, StepNodes, StepSelector,
+    Calendar, DaemonSetKey, Domains, IntOrPercent, LabelSelector, LabelSelectorRequirement,
+    NodeName, PolicySpec, PolicyStep, StepNodes, StepSelector,
 };
 
 /// Limit of steps in a policy.
@@ -28,7 +29,7 @@ pub(super) type Violation = (String, String);
 /// Fields and values that are refused with a message of their own.
 pub(super) fn of_fields(policy: &Value) -> Vec<Violation> {
     let spec = &policy["spec"];
-    let mut found: Vec<Violation> = ["preconditions", "gates", "prePull", "sharedBudget"]
+    let mut found: Vec<Violation> = ["preconditions", "gates", "prePull"]
         .into_iter()
         .filter(|field| spec.get(field).is_some())
         .map(|field| (format!("spec.{field}"), format!("`{field}` is not supported yet")))
@@ -55,6 +56,11 @@ pub(super) fn of_spec(spec: &PolicySpec) -> Vec<Violation> {
         found.push(("spec.selects".to_owned(), "set `names` or `labels`".to_owned()));
     }
     twice(&spec.after, DaemonSetKey::to_string, "spec.after", &mut found);
+    of_windows(spec, &mut found);
+    if spec.shared_budget.is_some_and(IntOrPercent::is_zero) {
+        let message = "no node could ever begin; use 1 or more".to_owned();
+        found.push(("spec.sharedBudget".to_owned(), message));
+    }
     if let Some(domains) = &spec.domains {
         of_domains(domains, &mut found);
     }
@@ -68,6 +74,25 @@ pub(super) fn of_spec(spec: &PolicySpec) -> Vec<Violation> {
         of_step(step, &format!("spec.steps[{at}]"), &mut found);
     }
     found
+}
+
+/// A node begins only if it is finished before the window closes, and its new pod has to be Ready
+/// for `minReadySeconds`: with shorter windows, none would ever begin. Windows that touch are one.
+/// Exclusions are left out, as they end.
+fn of_windows(spec: &PolicySpec, found: &mut Vec<Violation>) {
+    let Some(min_ready) = spec.min_ready_seconds.filter(|_| !spec.windows.is_empty()) else {
+        return;
+    };
+    let calendar = Calendar::of(&spec.windows, &[]);
+    // When it is read does not matter: windows return.
+    let lasts = calendar.next_start(Timestamp::UNIX_EPOCH, u64::from(min_ready) + 1);
+    if lasts.is_none() {
+        let message = format!(
+            "none is long enough for one node: its new pod must be Ready for {min_ready} s \
+             (`minReadySeconds`) before the window closes"
+        );
+        found.push(("spec.windows".to_owned(), message));
+    }
 }
 
 fn of_domains(domains: &Domains, found: &mut Vec<Violation>) {

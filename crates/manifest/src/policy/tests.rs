@@ -120,7 +120,8 @@ const REFUSED: &[(&str, &[&str])] = &[
     ("preconditions: []", &["15:3: spec.preconditions: `preconditions` is not supported yet"]),
     ("gates: [{name: a}]", &["15:3: spec.gates: `gates` is not supported yet"]),
     ("prePull: {parallel: 1}", &["15:3: spec.prePull: `prePull` is not supported yet"]),
-    ("sharedBudget: 5%", &["15:17: spec.sharedBudget: `sharedBudget` is not supported yet"]),
+    ("sharedBudget: 0", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
+    ("sharedBudget: 0%", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
     (
         "order: 3\nonFailure: park",
         &[
@@ -217,6 +218,15 @@ const REFUSED: &[(&str, &[&str])] = &[
     ("steps: [{name: a, nodes: 1, soak: soon}]", &["15:37: spec.steps[0].soak: `soon` is not a"]),
     ("steps: [{name: a, nodes: 1, soak: -1h}]", &["15:37: spec.steps[0].soak: `-1h` is not a"]),
     ("steps: [{name: a, nodes: 1, sok: 1h}]", &["15:36: spec.steps[0].sok: unknown field `sok`"]),
+    (
+        "minReadySeconds: 600\nwindows:\n- {schedule: 0 2 * * *, duration: 10m}\n\
+         - {schedule: 0 4 * * *, duration: 5m}",
+        &["16:3: spec.windows: none is long enough for one node: its new pod must be Ready for \
+           600 s (`minReadySeconds`) before the window closes"],
+    ),
+    ("minReadySeconds: 600\nwindows: [{schedule: 0 2 * * *, duration: 11m}]", &[]),
+    // Windows that touch are one.
+    ("minReadySeconds: 600\nwindows: [{schedule: '*/5 * * * *', duration: 5m}]", &[]),
     ("domains: {atOnce: 1}", &["15:3: spec.domains: missing field `key`"]),
     (
         "domains: {key: zone, atOnce: 0, maxUnavailable: 0, first: [a, b, a]}",

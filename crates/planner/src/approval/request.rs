@@ -23,11 +23,14 @@ pub enum NotToApprove {
     NoSteps,
     /// The policy has no step of this name.
     Unknown {
-        /// The names of its steps, in order.
-        known: Vec<String>,
+        /// The names of its steps that need an approval, in order.
+        needed: Vec<String>,
     },
     /// The step begins without an approval.
-    NotAsked,
+    NotAsked {
+        /// The names of the steps that need one, in order.
+        needed: Vec<String>,
+    },
 }
 
 /// Why a step is not done.
@@ -60,12 +63,17 @@ impl<'a> StepToApprove<'a> {
         if steps.is_empty() {
             return Err(NotToApprove::NoSteps);
         }
+        let needed = steps.iter().filter(|step| step.approve).map(|step| step.name.clone());
+        let needed = needed.collect();
         let Some(at) = steps.iter().position(|step| step.name == name) else {
-            let known = steps.iter().map(|step| step.name.clone()).collect();
-            return Err(NotToApprove::Unknown { known });
+            return Err(NotToApprove::Unknown { needed });
         };
         let (earlier, step) = (&steps[..at], &steps[at]);
-        if step.approve { Ok(Self { step, earlier }) } else { Err(NotToApprove::NotAsked) }
+        if step.approve {
+            Ok(Self { step, earlier })
+        } else {
+            Err(NotToApprove::NotAsked { needed })
+        }
     }
 
     /// The step before it and why that is not done; `None` if it is, or if there is none.
@@ -140,11 +148,11 @@ mod tests {
 
     #[test]
     fn only_steps_that_ask_for_it_are_approved() {
-        let known = vec!["canary".to_owned(), "half".to_owned()];
+        let needed = || vec!["half".to_owned()];
         for (steps, name, want) in [
             (json!([]), "half", Some(NotToApprove::NoSteps)),
-            (steps(), "rest", Some(NotToApprove::Unknown { known })),
-            (steps(), "canary", Some(NotToApprove::NotAsked)),
+            (steps(), "rest", Some(NotToApprove::Unknown { needed: needed() })),
+            (steps(), "canary", Some(NotToApprove::NotAsked { needed: needed() })),
             (steps(), "half", None),
         ] {
             let desired = desired(&steps);

@@ -237,6 +237,7 @@ mod tests {
             commit: None,
             by: None,
             failed: None,
+            target: None,
             waits_for: Vec::new(),
         }
     }

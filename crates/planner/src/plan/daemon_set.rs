@@ -9,7 +9,7 @@ use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
     Action, ActionTotals, Approved, BaseChange, Change, Counters, DaemonSetPlan, FieldChange,
-    Guard, NewPods, NodePlan, StepPlan, Strategy, Warning, Wave,
+    Guard, NewPods, NodePlan, RevisionKind, StepPlan, Strategy, Warning, Wave,
 };
 use super::guards::{Judged, guards};
 use super::input::Detail;
@@ -18,8 +18,8 @@ use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
 use super::secrets::ShownValues;
 use super::waves::Schedule;
-use super::{forecast, object, warnings, waves};
-use crate::steps::{WaitsFor, approved_steps};
+use super::{forecast, object, shared, warnings, waves};
+use crate::steps::{ApprovalRules, WaitsFor, approved_steps};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
@@ -57,6 +57,8 @@ pub(super) struct PlanRequest<'a> {
     pub detail: Detail<'a>,
     /// Start times of pods, if a policy has windows.
     pub starts: Option<&'a StartTimes>,
+    /// The DaemonSets of the source.
+    pub desired: &'a [&'a DesiredDaemonSet],
 }
 
 /// Plans one DaemonSet.
@@ -65,9 +67,11 @@ pub(super) fn plan<'a>(
     fleet: &'a Fleet<'a>,
     applied: &'a Applied,
     since: Option<BaseChange>,
-    PlanRequest { force_conflicts, created, detail, starts }: PlanRequest<'_>,
+    PlanRequest { force_conflicts, created, detail, starts, desired: all }: PlanRequest<'_>,
 ) -> Planned {
     let desired = &applied.desired;
+    let shared_budget =
+        desired.policy.as_ref().and_then(|policy| shared::shared_budget(policy, all, snapshot));
     let live = snapshot.daemon_set(&desired.key);
     let (pause, unreadable) = held(live);
     let changes = changes(live, pause.as_ref(), desired, detail.show_values);
@@ -81,13 +85,14 @@ pub(super) fn plan<'a>(
     let request = RolloutRequest {
         strategy,
         pace,
+        shared_budget: shared_budget.as_ref().map(|budget| budget.nodes),
         untouched: untouched(change, live),
         described: detail.into(),
         node_seconds,
         live,
         snapshot,
     };
-    let Rollout { nodes, waves, steps, waits_for, empty_steps, holders, idle } =
+    let Rollout { nodes, waves, steps, next_waves, waits_for, empty_steps, holders, idle } =
         rollout(&daemon_set_view, request);
     let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
     let plan = DaemonSetPlan {
@@ -100,6 +105,7 @@ pub(super) fn plan<'a>(
         managed_by: desired.managed_by,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         after: pace.after.iter().map(ToString::to_string).collect(),
+        shared_budget,
         strategy,
         pause,
         live_template: live.map(|live| template_digest(live.spec.template.raw())),
@@ -112,6 +118,8 @@ pub(super) fn plan<'a>(
         forced_conflicts: applied.forced_conflicts.clone(),
         new_pods: (change == Change::Create).then(|| NewPods::of(desired.spec.template.raw())),
         steps,
+        domain_key: pace.domains.as_ref().map(|domains| domains.key.clone()),
+        next_waves,
         waits_for,
         waves,
         totals: totals(&nodes, idle),
@@ -128,6 +136,7 @@ pub(super) fn plan<'a>(
         daemon_set_view: &daemon_set_view,
         holders: &holders,
         empty_steps: &empty_steps,
+        node_seconds: measured,
         failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
         force_conflicts,
         snapshot,
@@ -169,6 +178,7 @@ fn about(
     warnings.extend(of_manifest);
     warnings.extend(warnings::creates_at_once(plan));
     warnings.extend(warnings::unused_budget(plan, pace));
+    warnings.extend(warnings::gaps_before_surge(plan));
     warnings.extend(warnings::services::warnings(plan, daemon_set_view, live, snapshot));
     let target = &daemon_set_view.owner.spec.template;
     warnings.extend(warnings::priority_class::warning(plan, target, snapshot));
@@ -213,6 +223,8 @@ pub(super) struct Rollout {
     pub waves: Vec<Wave>,
     /// The steps of the policy.
     pub steps: Vec<StepPlan>,
+    /// Numbers of the waves that come next.
+    pub next_waves: Vec<u32>,
     /// What keeps the next wave from beginning.
     pub waits_for: Vec<WaitsFor>,
     /// Names of the steps that select no node.
@@ -229,6 +241,8 @@ pub(super) struct RolloutRequest<'a> {
     pub strategy: Strategy,
     /// The policy.
     pub pace: &'a PolicySpec,
+    /// The budget that it shares with other DaemonSets, in nodes.
+    pub shared_budget: Option<u32>,
     /// The reason why no action is planned at all, if there is one.
     pub untouched: Option<Reason>,
     /// The nodes that get pods and reasons.
@@ -243,8 +257,16 @@ pub(super) struct RolloutRequest<'a> {
 
 /// Plans the nodes and their waves.
 pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutRequest<'_>) -> Rollout {
-    let RolloutRequest { strategy, pace, untouched, described, node_seconds, live, snapshot } =
-        request;
+    let RolloutRequest {
+        strategy,
+        pace,
+        shared_budget,
+        untouched,
+        described,
+        node_seconds,
+        live,
+        snapshot,
+    } = request;
     let last_good = last_good(live, snapshot);
     let PlannedNodes { mut nodes, budget_views, idle } =
         nodes::planned_nodes(daemon_set_view, pace, last_good.as_ref(), described);
@@ -256,10 +278,15 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
     let template = template_digest(owner.spec.template.raw());
     let note = snapshot.steps_note(owner.key);
     let (uid, given) = (live.map(|live| &live.uid), snapshot.approvals.get(owner.key));
-    let approved = approved_steps(pace, uid, &template, note, given, snapshot.observed_at);
+    let was_rolled_out = daemon_set_view.target.plan.kind != RevisionKind::New;
+    let is_note_lost = note.is_none() && was_rolled_out && snapshot.coverage.leases;
+    let now = snapshot.observed_at;
+    let approval_rules = ApprovalRules { template: &template, note, is_note_lost, now };
+    let approved = approved_steps(pace, uid, given, approval_rules);
     let rules = waves::Rules {
         strategy,
         pace,
+        shared_budget,
         min_ready_seconds: pace.min_ready(owner.spec),
         templates: &daemon_set_view.target.templates,
         fleet: daemon_set_view.view().fleet,
@@ -268,22 +295,26 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         approved: &approved,
         calendar: &Calendar::of(&pace.windows, &pace.exclusions),
         node_seconds,
-        now: snapshot.observed_at,
+        now,
     };
-    let Schedule { waves, mut steps, empty_steps, waits_for, holders } =
+    let Schedule { waves, mut steps, empty_steps, next_waves, waits_for, holders } =
         waves::schedule(&mut nodes, &budget_views, &rules);
     for step in steps.iter_mut().filter(|step| approved.contains(&step.name)) {
         let approval = given.and_then(|given| given.get(&step.name));
         step.approved = approval.map(|it| Approved { by: it.by.clone(), at: it.at });
     }
-    Rollout { nodes, waves, steps, waits_for, empty_steps, holders, idle }
+    Rollout { nodes, waves, steps, next_waves, waits_for, empty_steps, holders, idle }
 }
 
 /// The hash of the last good template: that of the paused rollout's start, else the live one.
 fn last_good(live: Option<&DaemonSet>, snapshot: &Snapshot) -> Option<RevisionHash> {
     let live = live?;
     let pause = PausedRollout::of(live).ok().flatten();
-    let from = pause.and_then(|pause| pause.from);
+    // A surge that was interrupted has no pause.
+    let note = snapshot.steps_note(&live.key).filter(|note| {
+        note.started_at.is_some() && note.template == template_digest(live.spec.template.raw())
+    });
+    let from = pause.and_then(|pause| pause.from).or_else(|| note?.from.clone());
     let in_namespace = snapshot.revisions_in(&live.key.namespace);
     let revisions = Claims::of(&Owner::from(live), in_namespace).claimed;
     let is_good = |revision: &&&Revision| match &from {

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::pause::PausedRollout;
 use crate::steps::WaitsFor;
-pub use daemon_set_forecast::{DaemonSetForecast, StepForecast};
+pub use daemon_set_forecast::{DaemonSetForecast, ForecastSpan, SpanKind, StepForecast};
 use daemonset::model::{
     Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, NodeName, RevisionName,
     RevisionNumber, RevisionRef, Uid,
@@ -125,6 +125,9 @@ pub struct DaemonSetPlan {
     /// `NAMESPACE/NAME` of the DaemonSets that must be done before it begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
+    /// The budget that it shares with other DaemonSets; none if its policy has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_budget: Option<SharedBudget>,
     /// Update strategy, resolved to numbers for this cluster; while paused, the declared one.
     pub strategy: Strategy,
     /// The paused or aborted rollout that this plan resumes.
@@ -159,6 +162,13 @@ pub struct DaemonSetPlan {
     /// The steps of the policy; empty if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepPlan>,
+    /// Key of the node label by which the policy divides nodes into domains; none without domains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain_key: Option<String>,
+    /// Numbers of the waves that come next: their step is in progress, and their domain may be
+    /// updated. `waitsFor` may still keep them from beginning. Empty without steps and domains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_waves: Vec<u32>,
     /// What keeps the next wave from beginning, beside the budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<WaitsFor>,
@@ -177,6 +187,14 @@ impl Plan {
     /// Whether applying it would change the cluster.
     pub fn has_changes(&self) -> bool {
         self.daemon_sets.iter().any(DaemonSetPlan::has_changes)
+    }
+
+    /// Time that the update of one node of a DaemonSet takes, in seconds, by its forecast; `None` if
+    /// no pod of it was measured.
+    pub fn node_seconds(&self, key: &DaemonSetKey) -> Option<u32> {
+        let name = key.to_string();
+        let mut forecasts = self.forecast.iter().flat_map(|forecast| &forecast.daemon_sets);
+        forecasts.find(|it| it.daemon_set == name)?.node_seconds
     }
 }
 
@@ -203,9 +221,13 @@ impl DaemonSetPlan {
         DaemonSetKey::new(self.namespace.clone(), self.name.clone())
     }
 
-    /// Whether a paused or aborted rollout by `ds-apply` already has the target template live.
+    /// Whether a rollout of the target template by `ds-apply` is paused, aborted, or waits. While it
+    /// waits, the last good template may be live.
     pub fn is_under_way(&self) -> bool {
-        self.pause.is_some() && self.live_template.as_ref() == Some(&self.target_template)
+        let target = Some(&self.target_template);
+        self.pause.as_ref().is_some_and(|pause| {
+            self.live_template.as_ref() == target || pause.target.as_ref() == target
+        })
     }
 
     /// Whether all that is left of a paused rollout is to restore its update strategy.
@@ -257,6 +279,16 @@ pub enum Strategy {
         /// Number of desired nodes after the apply, from which percentages were resolved.
         desired: u32,
     },
+}
+
+/// The budget of several DaemonSets together, resolved to a number for this cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SharedBudget {
+    /// Maximum number of nodes that all of them together disturb at the same time.
+    pub nodes: u32,
+    /// `NAMESPACE/NAME` of each, in the order in which their pods on a node are replaced.
+    pub daemon_sets: Vec<String>,
 }
 
 /// Current and target revision of a DaemonSet.

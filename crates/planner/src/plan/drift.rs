@@ -55,7 +55,7 @@ pub fn drift(input: DriftInput<'_>) -> Drift {
     warnings.extend(about_writers(snapshot, &daemon_sets));
     let mut totals = DriftTotals::default();
     for deviation in daemon_sets.iter().flat_map(|one| &one.deviations) {
-        totals.add(deviation.class);
+        totals.add(deviation);
     }
     Drift {
         api_version: ApiVersion::V1Alpha1,
@@ -123,7 +123,9 @@ fn of_live(
     });
     let object = spec::Live { object: live, pause: pause.as_ref(), revisions: &own, writers };
     found.extend(spec::deviations(&object, desired, show_values));
-    found.extend(pause.map(|pause| Deviation::of_pause(pause, snapshot.observed_at)));
+    let pause = pause.map(|pause| Deviation::of_pause(pause, snapshot.observed_at));
+    let waits = pause.as_ref().is_some_and(Deviation::is_expected);
+    found.extend(pause);
     found.extend(LeftoverPause::of(live).map(|left| Deviation::PauseLeftOver { left }));
     if live.status.observed_generation < live.generation {
         found.push(Deviation::NotObserved {
@@ -133,7 +135,12 @@ fn of_live(
     }
     let daemon_set_view = DaemonSetView::of(owner, Some(live), snapshot, fleet);
     let namespace = snapshot.namespaces.iter().find(|one| one.name == live.key.namespace);
-    found.extend(pods::deviations(&daemon_set_view, namespace));
+    let mut of_pods = pods::deviations(&daemon_set_view, namespace);
+    // The pods of both templates are part of a rollout that waits.
+    of_pods.retain(|it| {
+        !waits || !matches!(it, Deviation::PodOutdated { .. } | Deviation::Unfinished { .. })
+    });
+    found.extend(of_pods);
     found.extend(revisions::deviations(&owner, Some(live), in_namespace));
     found
 }

@@ -149,6 +149,7 @@ pub fn explain(
     let request = RolloutRequest {
         strategy,
         pace: &policy,
+        shared_budget: None,
         untouched,
         node_seconds: 0,
         described: Described::All,

@@ -114,7 +114,7 @@ fn of_one(
     let predecessors = policy.after.iter().filter_map(|key| begins.ends.get(key));
     let predecessors: Option<Vec<Timestamp>> = predecessors.copied().collect();
     let from = predecessors.map(|ends| ends.into_iter().fold(begins.now, Timestamp::max));
-    let Timeline { work, first_run, soak, steps, window_opens, end } =
+    let Timeline { work, first_run, soak, steps, spans, window_opens, end } =
         timeline(plan, pace, from.unwrap_or(begins.now));
     let seconds = work.max(creates.as_secs());
     let end = end.map(|end| whole_second(end.max(later(begins.now, creates.as_secs()))));
@@ -127,6 +127,7 @@ fn of_one(
         node_seconds,
         soak_seconds: soak,
         steps,
+        timeline: spans,
         window_opens,
         time_zone: (!policy.windows.is_empty()).then(|| calendar.time_zone().clone()),
         earliest_end: end,

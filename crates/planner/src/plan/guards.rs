@@ -5,13 +5,17 @@ mod policy_change;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strategy};
 use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
 use crate::words::{agree, count};
-use daemonset::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};
+use daemonset::model::{
+    Calendar, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Opening, PolicySpec, Snapshot,
+};
 
 /// Simultaneous evictions allowed without a guard under `OnDelete`, which has no budget.
 const ON_DELETE_BUDGET: u32 = 1;
@@ -44,6 +48,8 @@ pub(super) struct Judged<'a> {
     pub holders: &'a [NodeName],
     /// Names of the steps that select no node.
     pub empty_steps: &'a [String],
+    /// Time that the update of one node takes, in seconds, if it was measured.
+    pub node_seconds: Option<u32>,
     /// Whether `ds-apply` has recorded that a rollout of the target template failed.
     pub failed_before: bool,
     /// Field managers whose fields may be overwritten (`--force-conflicts`).
@@ -69,6 +75,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         daemon_set_view,
         holders,
         empty_steps,
+        node_seconds,
         failed_before,
         force_conflicts: allowed,
         snapshot,
@@ -91,6 +98,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         failed_template(plan, failed_before),
         empty_step(plan, empty_steps),
         surge_under_policy(plan, desired),
+        window_too_short(plan, desired, node_seconds, snapshot.observed_at),
     ];
     guards.into_iter().flatten().collect()
 }
@@ -114,8 +122,10 @@ fn empty_step(plan: &DaemonSetPlan, empty: &[String]) -> Option<Guard> {
 fn surge_under_policy(plan: &DaemonSetPlan, desired: &DesiredDaemonSet) -> Option<Guard> {
     let surges = matches!(plan.strategy, Strategy::RollingUpdate { max_surge: 1.., .. });
     let policy = desired.policy.as_ref().filter(|_| surges)?;
-    let fields =
-        [(!policy.spec.steps.is_empty(), "steps"), (policy.spec.domains.is_some(), "domains")];
+    let fields = [
+        (policy.spec.domains.is_some(), "domains"),
+        (policy.spec.shared_budget.is_some(), "sharedBudget"),
+    ];
     let set: Vec<&str> = fields.into_iter().filter_map(|(is, name)| is.then_some(name)).collect();
     let set = set.join(" and ");
     let message = format!(
@@ -124,6 +134,44 @@ fn surge_under_policy(plan: &DaemonSetPlan, desired: &DesiredDaemonSet) -> Optio
         policy.metadata.name
     );
     (!set.is_empty()).then(|| plan.guard(GuardCode::SurgeUnderPolicy, message, None, Vec::new()))
+}
+
+/// A node begins only if it is finished before the window closes: with these windows, none ever
+/// would.
+fn window_too_short(
+    plan: &DaemonSetPlan,
+    desired: &DesiredDaemonSet,
+    measured: Option<u32>,
+    now: Timestamp,
+) -> Option<Guard> {
+    let policy = desired.policy.as_ref().filter(|_| !plan.waves.is_empty())?;
+    let PolicySpec { windows, exclusions, progress_deadline, .. } = &policy.spec;
+    if windows.is_empty() {
+        return None;
+    }
+    let seconds = measured.unwrap_or(progress_deadline.0);
+    let calendar = Calendar::of(windows, exclusions);
+    if calendar.next_start(now, seconds.into()).is_some() {
+        return None;
+    }
+    let longest = match calendar.openings(now).filter_map(Opening::length).max() {
+        Some(longest) => format!("is open for longer than {longest:#} within 400 days"),
+        None => "opens within 400 days".to_owned(),
+    };
+    let takes = SignedDuration::from_secs(seconds.into());
+    let (why, remedy) = match measured {
+        Some(_) => ("by the start times of its pods", ""),
+        None => (
+            "its `progressDeadline`, as no pod with these images has started yet",
+            " shorten `progressDeadline`,",
+        ),
+    };
+    let message = format!(
+        "no node would ever begin: the update of one takes {takes:#} ({why}), but no window of \
+         policy {} {longest}. Lengthen the `duration` of a window,{remedy} or remove exclusions",
+        policy.metadata.name
+    );
+    Some(plan.guard(GuardCode::WindowTooShort, message, None, Vec::new()))
 }
 
 /// A forced apply would silently overwrite changes of other field managers, such as a hotfix.
@@ -139,8 +187,7 @@ fn force_conflicts(plan: &DaemonSetPlan, allowed: &BTreeSet<String>) -> Option<G
 /// A GitOps controller that reapplies the object would set the update strategy back during the
 /// pause, and the DaemonSet controller would replace all pods at its own pace.
 fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
-    let holds = matches!(plan.strategy, Strategy::RollingUpdate { max_surge: 0, .. })
-        && !plan.waves.is_empty();
+    let holds = plan.waves.iter().any(|wave| wave.max_surge == 0);
     if plan.change == Change::None && !holds {
         return None;
     }

@@ -53,7 +53,7 @@ pub enum Flaw {
     Domains(u32),
     /// The nodes of a step do not add up.
     StepNodes(String),
-    /// The waves are not numbered from 1, or one of them is empty.
+    /// The numbers of the waves do not grow from 1 or later, or one of them is empty.
     WaveNumbers,
     /// The change of the object does not match its fields, its revision, or its guards.
     Change,
@@ -186,14 +186,22 @@ fn waves(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
         }
     };
     let mut members: BTreeMap<&NodeName, u32> = BTreeMap::new();
-    for (number, wave) in (1..).zip(&daemon_set.waves) {
-        if wave.index != number || wave.nodes.is_empty() {
+    let mut before = 0;
+    for wave in &daemon_set.waves {
+        if wave.index <= before || wave.nodes.is_empty() {
             flaws.push(Flaw::WaveNumbers);
         }
-        if wave.max_unavailable > unavailable
-            || wave.max_surge > surge
-            || wave.max_unavailable + wave.max_surge == 0
-        {
+        before = wave.index;
+        // Steps before the last of a surge, which allows no unavailable node, are deletes.
+        let is_before_surge = surge > 0
+            && wave.step.is_some()
+            && daemon_set.waves.last().is_some_and(|last| last.step != wave.step);
+        let fits = if is_before_surge {
+            wave.max_surge == 0
+        } else {
+            wave.max_unavailable <= unavailable && wave.max_surge <= surge
+        };
+        if !fits || wave.max_unavailable + wave.max_surge == 0 {
             flaws.push(Flaw::Budget(wave.index));
         }
         for node in &wave.nodes {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::document::Counters;
-use super::drift::{Classified, DaemonSetDrift, Deviation, Drift, DriftTotals};
+use super::drift::{DaemonSetDrift, Deviation, Drift, DriftTotals};
 use super::pause::waits_since;
 use super::status::{DaemonSetStatusReport, StatusReport, status};
 use daemonset::model::{DaemonSetKey, NamespaceName, Pod, PodName, Snapshot};
@@ -106,8 +106,9 @@ fn measured(
     let mut totals = DriftTotals::default();
     let mut rollout = RolloutState::Settled;
     let mut oldest_outdated = None;
-    for Classified { class, deviation } in deviations {
-        totals.add(*class);
+    for classified in deviations {
+        totals.add(classified);
+        let deviation = &classified.deviation;
         rollout = rollout.max(state(&deviation.reason));
         if let Deviation::PodOutdated { nodes } = &deviation.reason {
             let pods = nodes.iter().flat_map(|node| &node.pods);

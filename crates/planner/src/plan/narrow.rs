@@ -33,4 +33,5 @@ pub(super) fn narrow(plan: &mut DaemonSetPlan, extent: &Extent) {
         wave.nodes.retain(|node| replaced.contains(node));
     }
     plan.waves.retain(|wave| !wave.nodes.is_empty());
+    plan.next_waves.retain(|number| plan.waves.iter().any(|wave| wave.index == *number));
 }

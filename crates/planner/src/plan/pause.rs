@@ -42,6 +42,10 @@ pub struct PausedRollout {
     /// Digest of the template that failed; only for an aborted rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// Digest of the template that is rolled out; only for a waiting rollout, whose live template may
+    /// be the last good one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// What the rollout waits for; only for a waiting one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<WaitsFor>,
@@ -163,7 +167,8 @@ pub(super) fn as_declared<'a>(
     Cow::Owned(live)
 }
 
-/// `paused by ci since 2026-08-01T12:00:00Z, commit 4f2c9e1, from revision 7`.
+/// `paused by ci since 2026-08-01T12:00:00Z, commit 4f2c9e1, from revision 7`; `waiting, begun by ci
+/// at 2026-08-01T12:00:00Z, step canary soaks until 2026-08-01T12:30:00Z`.
 impl fmt::Display for PausedRollout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -175,9 +180,14 @@ impl fmt::Display for PausedRollout {
             commit,
             by,
             failed: _,
+            target: _,
             waits_for,
         } = self;
-        write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
+        let by = by.as_deref().unwrap_or("ds-apply");
+        match state {
+            PauseState::Paused | PauseState::Aborted => write!(f, "{state} by {by} since {since}")?,
+            PauseState::Waiting => write!(f, "{state}, begun by {by} at {since}")?,
+        }
         commit.iter().try_for_each(|commit| write!(f, ", commit {}", short_commit(commit)))?;
         from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))?;
         waits_for.iter().try_for_each(|wait| {
@@ -233,6 +243,7 @@ mod tests {
             commit: Some("4f2c9e1".into()),
             by: None,
             failed: None,
+            target: None,
             waits_for: Vec::new(),
         }
     }

@@ -135,6 +135,7 @@ fn budget_view(
     let request = RolloutRequest {
         strategy,
         pace: &PolicySpec::default(),
+        shared_budget: None,
         untouched,
         node_seconds: 0,
         described: Described::Busy,

@@ -8,7 +8,9 @@ mod ownership;
 mod prune;
 mod stale;
 mod status;
+mod surge;
 mod warnings;
+mod windows;
 
 use std::sync::Arc;
 

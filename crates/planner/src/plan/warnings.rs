@@ -1,6 +1,7 @@
 //! Warnings about one DaemonSet: they do not block `ds-apply`, but should be read before it.
 
-pub(super) mod host_ports;
+pub(super) mod clocks;
+mod host_ports;
 mod node_selector;
 pub(super) mod priority_class;
 pub(super) mod requests;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::daemon_set_view::DaemonSetView;
-use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
+use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning, Wave};
 use crate::words::{agree, count};
 use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{
@@ -161,6 +162,30 @@ pub(super) fn unused_budget(plan: &DaemonSetPlan, pace: &PolicySpec) -> Option<W
         daemon_set: Some(plan.key().to_string()),
         nodes: Vec::new(),
     })
+}
+
+/// A warning about steps of a DaemonSet with `maxSurge`: in those before the last, a node has no pod
+/// until its new one is available.
+pub(super) fn gaps_before_surge(plan: &DaemonSetPlan) -> Option<Warning> {
+    let Strategy::RollingUpdate { max_unavailable: _, max_surge: 1.., desired: _ } = plan.strategy
+    else {
+        return None;
+    };
+    let deleting: Vec<&Wave> = plan.waves.iter().filter(|wave| wave.max_surge == 0).collect();
+    let nodes: Vec<NodeName> = deleting.iter().flat_map(|wave| &wave.nodes).cloned().collect();
+    let at_a_time = deleting.iter().map(|wave| wave.max_unavailable).max()?;
+    let names: Vec<&str> = deleting.iter().filter_map(|wave| wave.step.as_deref()).collect();
+    let message = format!(
+        "in {} {}, pods are deleted before the new ones start: {} {} without a pod meanwhile, at most \
+         {at_a_time} at a time. Only the last step uses `maxSurge`, because the DaemonSet controller \
+         chooses the nodes of a surge",
+        agree(names.len(), "step", "steps"),
+        names.join(", "),
+        count(nodes.len(), "node"),
+        agree(nodes.len(), "is", "are"),
+    );
+    let daemon_set = Some(plan.key().to_string());
+    Some(Warning { code: "stepsBeforeSurge".to_owned(), message, daemon_set, nodes })
 }
 
 /// Warnings about pods that are adopted, released, not possible anywhere, or counted as updated.

@@ -5,6 +5,7 @@
 //! effect and waits. Not here: the goals (`forward`, `failure`, `roll`), the pods to delete
 //! (`next_deletes`), the failures (`gate`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -21,8 +22,10 @@ use super::task::{Goal, Task};
 use super::view::{NodeView, RolloutView, count};
 use crate::classification::NodeBudget;
 use crate::plan::PausedRollout;
+use crate::shared::NodeShare;
+use crate::steps::WaitsFor;
 use daemonset::controller::revision_data::{Matching, data_for, matches};
-use daemonset::model::{DaemonSet, UpdateStrategy};
+use daemonset::model::{DaemonSet, NodeName, UpdateStrategy};
 
 /// Interval between steps while the observed state may be old.
 const BLIND_PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -52,6 +55,9 @@ pub(super) struct Step<'s, 'w> {
     wake: Option<Timestamp>,
     /// Whether this step found a stall.
     pub is_stalled: bool,
+    /// What keeps nodes from beginning, and what the run has to do with the nodes of a shared
+    /// budget, if this step has evaluated the policy.
+    pub shared_nodes: Option<(Vec<WaitsFor>, BTreeMap<NodeName, NodeShare>)>,
 }
 
 /// Decides the effects of one step.
@@ -76,12 +82,21 @@ pub(super) fn decide(
             false,
         ) => AllowedActions::Reconcile,
     };
-    let mut step =
-        Step { state, observed, task, now, effects: Vec::new(), wake: None, is_stalled: false };
+    let mut step = Step {
+        state,
+        observed,
+        task,
+        now,
+        effects: Vec::new(),
+        wake: None,
+        is_stalled: false,
+        shared_nodes: None,
+    };
     let halt = step.resume().unwrap_or_else(|halt| halt);
     if !step.is_stalled {
         step.state.stall = None;
     }
+    step.share();
     step.finish(halt)
 }
 

@@ -21,6 +21,7 @@ use super::outcome::{
 };
 use super::pace::Paced;
 use super::request::Purpose;
+use super::restart::is_template_but_for_restart;
 use super::state::{Creates, RequestState};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, count};
@@ -106,8 +107,11 @@ impl<'w> Step<'_, 'w> {
         };
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: true }));
         let Some((from, digest)) = aborted(live) else { return stale(Interference::Pause) };
-        let good = self.at(&from, live).ok().filter(|good| is_template(live, &good.template));
-        let Some(good) = good else { return stale(self.another_template(live)) };
+        let good = match self.at(&from, live) {
+            Ok(good) if is_template_but_for_restart(live, &good.template) => good,
+            Ok(good) => return stale(self.another_template(live, &good.template)),
+            Err(_) => return stale(self.another_template(live, live.spec.template.raw())),
+        };
         self.remember_or_forget(Effect::Remember { digest })?;
         Ok(self.roll_back(live, &good, BTreeMap::new()))
     }
@@ -167,14 +171,14 @@ impl<'w> Step<'_, 'w> {
     fn abort(&mut self, target: &Target, live: &DaemonSet, good: &Good<'_>) -> Flow<()> {
         let found = PausedRollout::of(live).ok().flatten();
         let is_aborted = found.is_some_and(|pause| pause.state == PauseState::Aborted);
-        if is_template(live, &good.template) && is_aborted {
+        let is_good = is_template_but_for_restart(live, &good.template);
+        if is_good && is_aborted {
             return Ok(());
         }
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
         let stale = |change| Err(Halt::End(Outcome::Stale { change, held: on_delete }));
-        if !is_template(live, &good.template) && !is_template(live, target.template.raw()) {
-            let change = Interference::Template { revision: None };
-            return stale(change);
+        if !is_good && !is_template(live, target.template.raw()) {
+            return stale(self.another_template(live, target.template.raw()));
         }
         if self.is_done(Purpose::Abort) {
             return stale(Interference::Pause);
@@ -262,7 +266,7 @@ impl<'w> Step<'_, 'w> {
     ) -> Flow<Halt> {
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             if !is_template(live, target.template.raw()) {
-                let change = Interference::Template { revision: None };
+                let change = self.another_template(live, target.template.raw());
                 return Ok(Halt::End(Outcome::Stale { change, held: false }));
             }
             let from = self.state.from.clone();

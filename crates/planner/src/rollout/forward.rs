@@ -14,13 +14,14 @@ use super::observed_cluster::ObservedCluster;
 use super::outcome::{Attempt, Interference, Outcome, PauseReason};
 use super::pace::Paced;
 use super::request::Purpose;
+use super::restart::is_restarted;
 use super::state::{AllowedActions, Course, RequestState, Stall};
 use super::steps::started_at;
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::classification::NodeBudget;
-use crate::plan::{PauseState, PausedRollout};
+use crate::plan::{PauseState, PausedRollout, Wave};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
@@ -33,7 +34,12 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
         self.note_failing_before(target, live);
+        self.look_for_note(target.template.raw(), live);
         if !self.is_done(Purpose::Apply) {
+            if let Some(failed) = self.failed_while_waiting(target, live) {
+                self.state.course = Course::Failed(failed.clone());
+                return self.go_back(target, Some(live), failed);
+            }
             // After a write whose answer is lost, the target may be live, though it is not observed.
             let may_be_live = self.state.writing.sent.contains(&Purpose::Apply);
             if !may_be_live && let Some(waits_for) = self.not_yet(target, live)? {
@@ -77,7 +83,9 @@ impl<'w> Step<'_, 'w> {
             Paced::Stalled(why) => Ok(Halt::End(Outcome::Paused { why })),
             Paced::Held(waits_for) => self.hold(target, live, waits_for),
             Paced::Clean => match replacer {
-                Replacer::Run(_) => Ok(self.restore_strategy(target, &view)),
+                Replacer::Run(_) | Replacer::RunBeforeSurge => {
+                    Ok(self.restore_strategy(target, &view))
+                }
                 Replacer::Controller => {
                     self.forget(target)?;
                     self.note_end(false)?;
@@ -91,14 +99,14 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
         let outdated = is_outdated_for(target.template.raw(), live, self.observed);
         let declared = target.declared.strategy();
-        let paced = is_paced(target);
         let pause = PausedRollout::of(live).ok().flatten();
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, pause.as_ref());
         }
+        let paced = is_paced(target) || (outdated && self.deletes_before_surge(target, live));
         let same_template = is_template(live, target.template.raw());
         if target.uid.is_none() && !same_template {
-            let change = self.another_template(live);
+            let change = self.another_template(live, target.template.raw());
             return Err(Halt::End(Outcome::Stale { change, held: pause.is_some() }));
         }
         let standing = match &pause {
@@ -142,7 +150,8 @@ impl<'w> Step<'_, 'w> {
         };
         let unpaced = match (replacer, view.live.managed_by) {
             (Replacer::Controller, ManagedBy::DsApply) => is_paced(target),
-            (Replacer::Controller, ManagedBy::DaemonSetController) | (Replacer::Run(_), _) => false,
+            (Replacer::Controller, ManagedBy::DaemonSetController)
+            | (Replacer::Run(_) | Replacer::RunBeforeSurge, _) => false,
         };
         if unpaced && view.node_views.iter().any(is_old) {
             return self.put_in_place(target, view.live);
@@ -154,7 +163,10 @@ impl<'w> Step<'_, 'w> {
     /// created paused: the controller would consider them updated by their generation, or replace
     /// them by its own rules.
     fn create(&mut self, target: &Target) -> Halt {
-        let replaces = is_paced(target) && !self.task.waves.is_empty();
+        // With a surge, the waves of steps before the last have no surge.
+        let deletes = |wave: &Wave| is_paced(target) || wave.max_surge == 0;
+        let replaces = *target.declared.strategy() != UpdateStrategy::OnDelete
+            && self.task.waves.iter().any(deletes);
         let pause = replaces.then(|| self.pause(target, PauseState::Paused, None));
         self.write_target(target, None, pause)
     }
@@ -166,7 +178,8 @@ impl<'w> Step<'_, 'w> {
         pause: Option<PausedRollout>,
     ) -> Halt {
         let provenance = Some(self.task.provenance.clone());
-        self.state.writing.held |= pause.is_some();
+        // An attempt before this one, that came to nothing, may have had a pause.
+        self.state.writing.held = pause.is_some();
         self.write(Purpose::Apply, target, live, None, pause, provenance)
     }
 
@@ -180,6 +193,14 @@ impl<'w> Step<'_, 'w> {
     ) -> Option<RevisionRef> {
         if let Some(from) = pause.and_then(|pause| pause.from.clone()) {
             return Some(from);
+        }
+        // A surge that was interrupted has no pause.
+        let template = live.spec.template.raw();
+        if let Some(note) = &self.state.note
+            && started_at(Some(note), template).is_some()
+            && note.from.is_some()
+        {
+            return note.from.clone();
         }
         let owner = Owner::from(live);
         let claimed = Claims::of(&owner, self.observed.revisions).claimed;
@@ -217,6 +238,7 @@ impl<'w> Step<'_, 'w> {
             commit,
             by,
             failed: None,
+            target: None,
             waits_for: Vec::new(),
         }
     }
@@ -233,13 +255,17 @@ impl<'w> Step<'_, 'w> {
             && *target.declared.strategy() != UpdateStrategy::OnDelete;
         let stale = |change| Err(Halt::End(Outcome::Stale { change, held }));
         if !is_template(live, target.template.raw()) {
-            return stale(self.another_template(live));
+            return stale(self.another_template(live, target.template.raw()));
         }
         let Ok(found) = found else { return stale(Interference::Pause) };
         match found.map(|pause| pause.state) {
             Some(PauseState::Paused) => {
                 self.state.writing.held = true;
-                Ok(Replacer::Run(&Extent::All))
+                Ok(if allows_surge(target.declared.strategy()) {
+                    Replacer::RunBeforeSurge
+                } else {
+                    Replacer::Run(&Extent::All)
+                })
             }
             Some(PauseState::Aborted | PauseState::Waiting) => stale(Interference::Pause),
             None if live.spec.update_strategy != *target.declared.strategy() => {
@@ -262,10 +288,14 @@ impl<'w> Step<'_, 'w> {
         }
     }
 
-    pub(super) fn another_template(&self, live: &DaemonSet) -> Interference {
+    /// The live template is another one than `wanted`.
+    pub(super) fn another_template(&self, live: &DaemonSet, wanted: &Value) -> Interference {
         let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
         let revision = of_template(live.spec.template.raw(), &claimed).1.pop();
-        Interference::Template { revision: revision.map(|revision| revision.name.clone()) }
+        Interference::Template {
+            revision: revision.map(|revision| revision.name.clone()),
+            restarted: is_restarted(live, wanted),
+        }
     }
 
     /// Records the provenance on the revision, unless it is there.
@@ -283,10 +313,10 @@ impl<'w> Step<'_, 'w> {
     }
 
     /// Restores the declared strategy, once no Ready outdated pod remains: the controller would
-    /// replace it by its own rules at once.
+    /// replace it by its own rules at once. A surge is meant to.
     pub(super) fn restore_strategy(&mut self, target: &Target, view: &RolloutView<'_>) -> Halt {
         let nodes = next_deletes::ready_on_unready_nodes(view).len();
-        if nodes > 0 {
+        if nodes > 0 && !allows_surge(target.declared.strategy()) {
             let what = Stall::OldPods { nodes };
             return match self.stalled(what) {
                 Some(seconds) => {
@@ -309,7 +339,7 @@ fn rolls_nothing(target: &Target, view: &RolloutView<'_>, replacer: Replacer<'_>
         Replacer::Controller => {
             !target.changes && !view.node_views.iter().any(NodeView::has_outdated_pod)
         }
-        Replacer::Run(_) => false,
+        Replacer::Run(_) | Replacer::RunBeforeSurge => false,
     }
 }
 
@@ -326,7 +356,7 @@ pub(super) fn is_outdated_for(
     pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
 }
 
-/// Whether this run replaces the pods: neither the user (`OnDelete`) nor the controller with a
+/// Whether this run replaces all pods: neither the user (`OnDelete`) nor the controller with a
 /// surge.
 fn is_paced(target: &Target) -> bool {
     let declared = target.declared.strategy();

@@ -11,6 +11,9 @@
 //!
 //! Of both, only nodes that the policy lets begin now ([`Evaluation::may_begin`]).
 //!
+//! With a shared budget, the other DaemonSets decide too, whose turn it is on a node and whether there
+//! is a slot for it (`shared`). Pods that are not Ready are deleted at any time: they disturb nothing.
+//!
 //! The ramp limits both: how many nodes may be in flight at once, which is one until the first new
 //! pod is available, then two, four and so on up to the budget ([`Ramp::window`]). At most
 //! [`MAX_REQUESTS`] deletes are under way. Nothing is deleted while a pod that this run replaced has
@@ -31,7 +34,9 @@ use super::state::{RequestState, Stall, State};
 use super::task::Extent;
 use super::view::{NodeView, PodState, RolloutView, count};
 use crate::classification::{NodeBudget, has_failed_permanently};
-use crate::steps::{DomainProgress, Evaluation, WaitsFor};
+use crate::shared::{Slots, Turn};
+use crate::steps::{DomainProgress, Evaluation, WaitKind, WaitsFor};
+use daemonset::controller::limits::allows_surge;
 use daemonset::model::{NodeName, Pod, PodReadiness};
 
 /// Maximum number of pending deletes: that many may still be executed after the lock is lost.
@@ -47,6 +52,8 @@ const LONG_NOT_READY: SignedDuration = SignedDuration::from_secs(60);
 pub(super) enum Replacer<'t> {
     /// This run, up to the extent.
     Run(&'t Extent),
+    /// This run, but not in the last step: there the DaemonSet controller surges.
+    RunBeforeSurge,
     /// The DaemonSet controller, by the live strategy.
     Controller,
 }
@@ -69,16 +76,29 @@ pub(super) enum Next {
     NothingLeft,
 }
 
+/// The shared budget of several DaemonSets.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<'t> {
+    /// Its slots.
+    pub slots: &'t Slots<'t>,
+    /// Whether the DaemonSets take turns on each node. On the way back, only slots count.
+    pub takes_turns: bool,
+}
+
 /// Decides the next action. The caller has checked the gates: no pod has failed.
 pub(super) fn next(
     view: &RolloutView<'_>,
     state: &State,
     replacer: Replacer<'_>,
     steps: &Evaluation<'_>,
+    shared: Option<Shared<'_>>,
 ) -> Next {
     match replacer {
-        Replacer::Run(extent) => Wave::of(view, state, extent, steps).next(),
-        Replacer::Controller => watch(view, state),
+        Replacer::Run(extent) => Wave::of(view, state, extent, steps, shared).next(),
+        Replacer::RunBeforeSurge => {
+            Wave::of(view, state, &Extent::All, steps, shared).next_before_surge()
+        }
+        Replacer::Controller => watch(view, state, steps),
     }
 }
 
@@ -94,16 +114,33 @@ pub(super) fn current(view: &RolloutView<'_>, state: &State) -> Option<u32> {
     ready.filter_map(|node_view| node_view.wave).chain(recovering).min()
 }
 
-/// The next action while the controller replaces pods.
-fn watch(view: &RolloutView<'_>, state: &State) -> Next {
+/// The next action while the controller replaces pods. In a surge under a policy, it must not begin
+/// more nodes when a window closes or an approval is missing; and the last step may soak.
+fn watch(view: &RolloutView<'_>, state: &State, steps: &Evaluation<'_>) -> Next {
     let outdated = view.outdated();
-    if !state.pods.waiting.is_empty() {
+    let waits = |kinds: &[WaitKind]| {
+        let surges = allows_surge(&view.live.spec.update_strategy);
+        let waits = steps.waits_for.iter().filter(|wait| surges && kinds.contains(&wait.kind));
+        waits.cloned().collect::<Vec<_>>()
+    };
+    let (begins, ends) = (waits(&[WaitKind::Window, WaitKind::Approval]), waits(&[WaitKind::Soak]));
+    if outdated > 0 && !begins.is_empty() {
+        Next::Held(begins)
+    } else if !state.pods.waiting.is_empty() {
         Next::Wait { until: None }
     } else if outdated > 0 {
         Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }))
+    } else if !ends.is_empty() && has_begun(state, steps) {
+        Next::Held(ends)
     } else {
         Next::NothingLeft
     }
+}
+
+/// Whether a rollout of this template was noted: the creation of a DaemonSet has no steps.
+fn has_begun(state: &State, steps: &Evaluation<'_>) -> bool {
+    let note = state.note.as_ref().filter(|note| note.template == steps.note.template);
+    note.is_some_and(|note| note.started_at.is_some())
 }
 
 /// A node with an outdated pod.
@@ -115,12 +152,19 @@ struct Outdated<'s, 'a> {
     pod: &'a Pod,
 }
 
+impl<'s> Outdated<'s, '_> {
+    fn name(&self) -> &'s NodeName {
+        &self.node_view.node.name
+    }
+}
+
 /// The evaluation of the waves in progress.
 struct Wave<'s, 'a> {
     view: &'s RolloutView<'a>,
     state: &'s State,
     extent: &'s Extent,
     steps: &'s Evaluation<'s>,
+    shared: Option<Shared<'s>>,
     /// Number of pods that may still be deleted, by the extent.
     left: usize,
 }
@@ -131,6 +175,7 @@ impl<'s, 'a> Wave<'s, 'a> {
         state: &'s State,
         extent: &'s Extent,
         steps: &'s Evaluation<'s>,
+        shared: Option<Shared<'s>>,
     ) -> Self {
         let left = match extent {
             Extent::All | Extent::Nodes(_) => usize::MAX,
@@ -138,7 +183,7 @@ impl<'s, 'a> Wave<'s, 'a> {
                 usize::try_from(count.saturating_sub(state.pods.count)).unwrap_or(usize::MAX)
             }
         };
-        Self { view, state, extent, steps, left }
+        Self { view, state, extent, steps, shared, left }
     }
 
     fn next(&self) -> Next {
@@ -154,6 +199,9 @@ impl<'s, 'a> Wave<'s, 'a> {
             return Next::Wait { until: unsettled.into_iter().min() };
         }
         let outdated = if self.left > 0 { count(self.outdated_in_scope()) } else { 0 };
+        if let Some(next) = self.waits_for_siblings(outdated) {
+            return next;
+        }
         let waits_for = &self.steps.waits_for;
         if !waits_for.is_empty() && (outdated > 0 || *self.extent == Extent::All) {
             return Next::Held(waits_for.clone());
@@ -167,10 +215,30 @@ impl<'s, 'a> Wave<'s, 'a> {
             return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
         }
         if outdated > 0 {
-            let unavailable = self.view.unavailable();
-            return Next::Stalled(Stall::Budget { unavailable, outdated });
+            let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
+            return Next::Stalled(Stall::Budget { unavailable, allowed, outdated });
         }
         Next::NothingLeft
+    }
+
+    /// The next action in a rollout whose last step is a surge of the controller. What has begun ends
+    /// before that.
+    fn next_before_surge(&self) -> Next {
+        if !self.steps.is_last() {
+            return self.next();
+        }
+        let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
+        let retries: Vec<Delete> = self.retries().take(room).collect();
+        if !retries.is_empty() {
+            return Next::Delete(retries);
+        }
+        if !self.state.pods.waiting.is_empty() || self.state.deletes_out() > 0 {
+            return Next::Wait { until: None };
+        }
+        match self.steps.waits_for.as_slice() {
+            [] => Next::NothingLeft,
+            waits_for => Next::Held(waits_for.to_vec()),
+        }
     }
 
     /// Nodes whose outdated pod this run replaces, now or later.
@@ -190,7 +258,44 @@ impl<'s, 'a> Wave<'s, 'a> {
 
     /// The part of them that the policy lets begin now.
     fn may_begin(&self) -> impl Iterator<Item = Outdated<'s, 'a>> {
-        self.outdated_in_scope().filter(|outdated| self.steps.may_begin(outdated.at))
+        self.outdated_in_scope().filter(|outdated| {
+            let is_open = || self.shared.is_some_and(|it| it.slots.is_open(outdated.name()));
+            self.steps.may_begin(outdated.at) || (self.steps.may_finish(outdated.at) && is_open())
+        })
+    }
+
+    /// Whether it is the turn of this DaemonSet on a node of a shared budget.
+    fn turn(&self, outdated: &Outdated<'_, '_>) -> Turn {
+        match self.shared {
+            Some(Shared { slots, takes_turns: true }) => {
+                slots.turn(outdated.name(), self.steps.current_step())
+            }
+            Some(Shared { slots: _, takes_turns: false }) | None => Turn::Now,
+        }
+    }
+
+    /// The next action if only the other DaemonSets of a shared budget keep nodes from beginning.
+    fn waits_for_siblings(&self, outdated: u32) -> Option<Next> {
+        let Shared { slots, takes_turns: _ } = self.shared?;
+        let available = |outdated: &Outdated<'_, '_>| self.view.is_available(outdated.pod);
+        let (mut is_its_turn, mut held) = (false, None);
+        for outdated in self.may_begin().filter(available) {
+            match self.turn(&outdated) {
+                Turn::Now => is_its_turn = true,
+                Turn::Later => return Some(Next::Wait { until: None }),
+                Turn::Held(wait) => held = Some(wait),
+            }
+        }
+        let has_room = self.view.unavailable() < self.allowed();
+        let (taken, allowed) = slots.numbers();
+        match held {
+            _ if is_its_turn && has_room && slots.others_move() => Some(Next::Wait { until: None }),
+            _ if is_its_turn && has_room && taken >= allowed => {
+                Some(Next::Stalled(Stall::SharedBudget { taken, allowed, outdated }))
+            }
+            Some(wait) if !is_its_turn => Some(Next::Held(vec![wait])),
+            Some(_) | None => None,
+        }
     }
 
     fn is_in_scope(&self, node_view: &NodeView<'_>) -> bool {
@@ -293,14 +398,21 @@ impl<'s, 'a> Wave<'s, 'a> {
     fn within_budget(&self) -> impl Iterator<Item = (&'s NodeView<'a>, Delete)> {
         let available = |outdated: &Outdated<'_, '_>| self.view.is_available(outdated.pod);
         let mut available: Vec<_> = self.may_begin().filter(available).collect();
-        available.sort_by_key(|outdated| self.steps.waves[outdated.at]);
+        // A node that is disturbed or begun already comes first.
+        let is_new = |outdated: &Outdated<'_, '_>| {
+            self.shared.is_some_and(|it| !it.slots.has(outdated.name()))
+        };
+        available.sort_by_key(|outdated| (self.steps.waves[outdated.at], is_new(outdated)));
         let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
         let mut rooms: Vec<u32> = self.steps.domains.iter().map(DomainProgress::room).collect();
+        let mut slots = self.shared.map(|shared| shared.slots.clone());
         let has_room = move |outdated: &Outdated<'_, '_>| {
             let room = &mut rooms[self.steps.domain_of[outdated.at]];
-            let has_room = *room > 0;
-            *room = room.saturating_sub(1);
+            let has_room = *room > 0
+                && self.turn(outdated) == Turn::Now
+                && slots.as_mut().is_none_or(|slots| slots.take(outdated.name()));
+            *room -= u32::from(has_room);
             has_room
         };
         available.into_iter().filter(has_room).take(room).zip(unavailable..).map(

@@ -1,5 +1,6 @@
 //! The input of a step: one DaemonSet with its nodes, pods and revisions, at one moment.
 
+use crate::shared::Siblings;
 use daemonset::controller::node_placements::NodePlacements;
 use daemonset::model::{DaemonSet, DaemonSetKey, Node, Pod, Revision, Snapshot};
 
@@ -17,6 +18,8 @@ pub struct ObservedCluster<'a> {
     pub revisions: &'a [Revision],
     /// The placements of the live template on these nodes, if they are cached.
     pub node_placements: Option<&'a NodePlacements>,
+    /// The other DaemonSets of its shared budget.
+    pub siblings: Option<&'a Siblings>,
     /// Whether all watches are current and requests can be sent.
     pub is_current: bool,
 }
@@ -30,8 +33,15 @@ impl<'a> ObservedCluster<'a> {
             pods: snapshot.pods_in(&key.namespace),
             revisions: snapshot.revisions_in(&key.namespace),
             node_placements: None,
+            siblings: None,
             is_current,
         }
+    }
+
+    /// The same, with the other DaemonSets of the shared budget.
+    #[must_use]
+    pub fn beside(self, siblings: Option<&'a Siblings>) -> Self {
+        Self { siblings, ..self }
     }
 
     /// The same, with cached node placements.

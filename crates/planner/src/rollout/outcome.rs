@@ -135,6 +135,15 @@ pub enum PauseReason {
         /// Duration in seconds.
         seconds: i64,
     },
+    /// `sharedBudget` is taken up, and the nodes do not recover.
+    SharedBudgetReached {
+        /// Nodes that are disturbed, or not finished.
+        taken: u32,
+        /// Their maximum.
+        allowed: u32,
+        /// Duration in seconds.
+        seconds: i64,
+    },
     /// Outdated pods are still Ready on nodes that are not Ready.
     OldPodsRemain {
         /// The nodes that are not Ready.
@@ -318,6 +327,8 @@ pub enum Interference {
     Template {
         /// The revision of the live template, once there is one.
         revision: Option<RevisionName>,
+        /// Whether it has another time of a `kubectl rollout restart`.
+        restarted: bool,
     },
     /// The strategy or the pause annotation was changed.
     Strategy,
@@ -390,6 +401,12 @@ impl fmt::Display for PauseReason {
                  allowed",
                 Age(*seconds)
             ),
+            Self::SharedBudgetReached { taken, allowed, seconds } => write!(
+                f,
+                "`sharedBudget` reached for {}: {} disturbed, at most {allowed} allowed",
+                Age(*seconds),
+                count(*taken, "node")
+            ),
             Self::OldPodsRemain { nodes, seconds } => write!(
                 f,
                 "outdated pods are Ready on {} that cannot be reached, for {}",
@@ -460,10 +477,16 @@ impl fmt::Display for NotAborted {
 impl fmt::Display for Interference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Template { revision: Some(revision) } => {
+            Self::Template { revision, restarted: true } => {
+                f.write_str("`kubectl rollout restart` has changed the live template")?;
+                revision.iter().try_for_each(|it| write!(f, " to that of revision {it}"))
+            }
+            Self::Template { revision: Some(revision), restarted: false } => {
                 write!(f, "the live template is that of revision {revision}")
             }
-            Self::Template { revision: None } => f.write_str("the live template was changed"),
+            Self::Template { revision: None, restarted: false } => {
+                f.write_str("the live template was changed")
+            }
             Self::Strategy => f.write_str("the update strategy was changed"),
             Self::Pause => f.write_str("the pause was changed"),
         }

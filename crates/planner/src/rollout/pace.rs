@@ -7,16 +7,18 @@ use jiff::Timestamp;
 use super::decide::{Halt, Step};
 use super::effect::Effect;
 use super::gate;
-use super::next_deletes::{self, Next, Replacer};
+use super::next_deletes::{self, Next, Replacer, Shared};
 use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::{Arrival, Report};
 use super::request::Delete;
+use super::share::in_rollout;
 use super::state::{Awaited, Creates, RequestState, Stall, State, Waiting};
 use super::steps;
-use super::task::Target;
+use super::task::{Goal, Target};
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
-use crate::steps::WaitsFor;
+use crate::shared::{Share, ShareCourse, Slots};
+use crate::steps::{WaitKind, WaitsFor};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
 
@@ -44,9 +46,9 @@ impl Step<'_, '_> {
             return Paced::Failed(failed);
         }
         let policy = self.policy();
-        let nodes = self.step_nodes(view);
+        let nodes = self.step_nodes(view, view.live);
         let evaluation = self.evaluated(&nodes, &policy, view.live);
-        if let Replacer::Run(_) = replacer
+        if self.is_to_note(view, replacer)
             && let Err(halt) = self.note_steps(&evaluation, &policy, view.live)
         {
             return match halt {
@@ -57,7 +59,19 @@ impl Step<'_, '_> {
         if self.is_overdue(&policy, view.live) && evaluation.current.is_some() {
             return Paced::Failed(BTreeMap::new());
         }
-        match next_deletes::next(view, self.state, replacer, &evaluation) {
+        let next = match self.observed.siblings {
+            None => next_deletes::next(view, self.state, replacer, &evaluation, None),
+            Some(siblings) => {
+                let nodes = in_rollout(view, &evaluation);
+                self.shared_nodes = Some((evaluation.waits_for.clone(), nodes.clone()));
+                let (daemon_set, course) = (siblings.daemon_set.clone(), ShareCourse::Rolling);
+                let own = Share { daemon_set, course, nodes };
+                let slots = Slots::of(&own, siblings);
+                let shared = Shared { slots: &slots, takes_turns: self.is_forward() };
+                next_deletes::next(view, self.state, replacer, &evaluation, Some(shared))
+            }
+        };
+        match next {
             Next::Held(waits_for) => Paced::Held(waits_for),
             Next::Wait { until } => {
                 self.wake_at(until);
@@ -65,6 +79,9 @@ impl Step<'_, '_> {
             }
             Next::NothingLeft => Paced::Clean,
             Next::Stalled(what) => match self.stalled(what) {
+                Some(_) if self.is_forward() && matches!(what, Stall::SharedBudget { .. }) => {
+                    Paced::Held(vec![shared_budget(evaluation.current_step())])
+                }
                 Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
                 None => Paced::Wait,
             },
@@ -86,7 +103,24 @@ impl Step<'_, '_> {
         }
     }
 
+    /// Whether the progress of the steps is noted: while this run replaces pods, or the controller
+    /// does by a surge. Pods that are only created make no rollout, and the end of `roll` is noted
+    /// last.
+    fn is_to_note(&self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> bool {
+        let template = view.live.spec.template.raw();
+        let note = self.state.note.as_ref();
+        let is_in_progress = || view.outdated() > 0 || steps::started_at(note, template).is_some();
+        match (replacer, &self.task.goal) {
+            (Replacer::Controller, _) => {
+                allows_surge(&view.live.spec.update_strategy) && is_in_progress()
+            }
+            (Replacer::Run(_), Goal::Roll(_)) => is_in_progress() || !steps::is_of(note, template),
+            (Replacer::Run(_) | Replacer::RunBeforeSurge, _) => true,
+        }
+    }
+
     pub(super) fn delete(&mut self, delete: Delete) {
+        self.share_delete(&delete.node);
         let pods = &mut self.state.pods;
         if pods.deleted.insert(delete.uid.clone(), RequestState::Out).is_none() {
             pods.count += 1;
@@ -100,8 +134,11 @@ impl Step<'_, '_> {
     pub(super) fn why_paused(view: &RolloutView<'_>, what: Stall, seconds: i64) -> PauseReason {
         match what {
             Stall::Controller(step) => PauseReason::ControllerStalled { step, seconds },
-            Stall::Budget { unavailable, outdated: _ } => {
-                PauseReason::MaxUnavailableReached { unavailable, allowed: view.allowed, seconds }
+            Stall::Budget { unavailable, allowed, outdated: _ } => {
+                PauseReason::MaxUnavailableReached { unavailable, allowed, seconds }
+            }
+            Stall::SharedBudget { taken, allowed, outdated: _ } => {
+                PauseReason::SharedBudgetReached { taken, allowed, seconds }
             }
             Stall::OldPods { nodes: _ } => PauseReason::OldPodsRemain {
                 nodes: next_deletes::ready_on_unready_nodes(view),
@@ -230,7 +267,7 @@ impl Step<'_, '_> {
     /// Reports once that many pods became NotReady together, until they recover.
     fn report_lost_ready(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) {
         let lost = match replacer {
-            Replacer::Run(_) => next_deletes::lost_ready(view),
+            Replacer::Run(_) | Replacer::RunBeforeSurge => next_deletes::lost_ready(view),
             Replacer::Controller => None,
         };
         let reported = std::mem::replace(&mut self.state.shown.lost_ready, lost.is_some());
@@ -246,5 +283,16 @@ impl Step<'_, '_> {
             self.state.shown.progress = Some(progress);
             self.report(Report::Progress(progress));
         }
+    }
+}
+
+/// The wait for nodes that others disturb.
+fn shared_budget(step: &str) -> WaitsFor {
+    WaitsFor {
+        kind: WaitKind::SharedBudget,
+        daemon_set: None,
+        step: step.to_owned(),
+        domain: None,
+        until: None,
     }
 }

@@ -11,6 +11,8 @@ use daemonset::model::DaemonSetKey;
 pub struct Record {
     /// The DaemonSet of the run.
     pub key: DaemonSetKey,
+    /// The label by which the policy divides nodes into domains.
+    pub domain_key: Option<String>,
     /// The reports, each with its time.
     pub events: Vec<(Timestamp, Report)>,
     /// How the run ended.

@@ -30,14 +30,19 @@ impl<'w> Step<'_, 'w> {
         let template = live.spec.template.raw();
         let began = self.state.template.get_or_insert_with(|| Arc::new(template.clone()));
         if **began != *template {
-            return stale(self.another_template(live));
+            let began = Arc::clone(began);
+            return stale(self.another_template(live, &began));
         }
+        self.look_for_note(template, live);
         let view = self.look(live);
         self.settled(&view)?;
         Ok(match self.pace(&view, Replacer::Run(extent)) {
             Paced::Wait => Halt::Wait,
             Paced::Clean => {
-                self.note_end(false)?;
+                // A part of the nodes is no end: its approvals still count.
+                if view.outdated() == 0 {
+                    self.note_end(false)?;
+                }
                 Halt::End(Outcome::Done)
             }
             Paced::Stalled(why) => Halt::End(Outcome::Paused { why }),

@@ -12,6 +12,7 @@ use super::progress::Progress;
 use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
 use super::task::{Goal, Task};
+use crate::shared::Share;
 use crate::steps::WaitsFor;
 use daemonset::model::{Approval, NodeName, RevisionName, RevisionRef, StepsNote, TextMap, Uid};
 
@@ -61,6 +62,9 @@ pub struct State {
     /// What is noted about the steps.
     pub(super) note: Option<StepsNote>,
     pub(super) noting: Noting,
+    /// Whether a note is missing although the template was rolled out before this run; `None` until
+    /// the DaemonSet is observed.
+    pub(super) is_note_lost: Option<bool>,
     /// The approvals of steps, as they were last read.
     pub(super) approvals: BTreeMap<String, Approval>,
     /// Reading them again.
@@ -77,6 +81,8 @@ pub struct State {
     /// The stall and its start, while the rollout makes no progress.
     pub(super) stall: Option<(Timestamp, Stall)>,
     pub(super) shown: Shown,
+    /// What this run has to do with the nodes of a shared budget, if it has one.
+    pub(super) share: Option<Share>,
     pub(super) finished: bool,
 }
 
@@ -195,6 +201,8 @@ pub(super) struct Noting {
     pub(super) request: RequestState,
     /// The note that was sent last.
     pub(super) sent: Option<StepsNote>,
+    /// Whether the end of the rollout is noted, or about to be.
+    pub(super) has_ended: bool,
 }
 
 /// The pods that the run has deleted, and the nodes that wait for one.
@@ -268,8 +276,11 @@ pub(super) struct Failing {
 pub(super) enum Stall {
     /// The DaemonSet controller.
     Controller(ControllerStep),
-    /// `maxUnavailable` is reached: number of unavailable nodes, and of outdated ones.
-    Budget { unavailable: u32, outdated: u32 },
+    /// `maxUnavailable`, also that of the step in progress, is reached: number of unavailable nodes,
+    /// of those that may be, and of outdated ones.
+    Budget { unavailable: u32, allowed: u32, outdated: u32 },
+    /// `sharedBudget` is taken up: number of nodes, their maximum, and outdated nodes.
+    SharedBudget { taken: u32, allowed: u32, outdated: u32 },
     /// Outdated pods are Ready on this number of nodes that are not Ready.
     OldPods { nodes: usize },
     /// This number of nodes has no pod.
@@ -328,6 +339,7 @@ impl State {
             remembering: Remembering::default(),
             note: task.note.clone(),
             noting: Noting::default(),
+            is_note_lost: None,
             approvals: task.approvals.clone(),
             reading_approvals: RequestState::Idle,
             overdue: None,
@@ -337,6 +349,7 @@ impl State {
             blind: None,
             stall: None,
             shown: Shown::default(),
+            share: None,
             finished: false,
             task: Arc::new(task),
         }
@@ -355,6 +368,12 @@ impl State {
     /// The nodes on which the in-process controller may create pods until the next step.
     pub fn creates(&self) -> &Creates {
         &self.creates
+    }
+
+    /// What the run has to do with the nodes of a shared budget, after the last step; `None` if it
+    /// has none.
+    pub fn share(&self) -> Option<&Share> {
+        self.share.as_ref()
     }
 
     /// Whether any request is pending.

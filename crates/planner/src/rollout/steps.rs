@@ -15,38 +15,46 @@ use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
-use super::outcome::{Attempt, Interference, Outcome, Overdue};
+use super::outcome::{Attempt, Interference, Outcome, Overdue, PodFailure};
 use super::progress::Report;
 use super::request::Purpose;
+use super::restart::is_template_but_for_restart;
+use super::share::in_rollout;
 use super::state::{Course, RequestState};
-use super::task::{Goal, Provenance, Target};
-use super::view::{NodeView, PodState, RolloutView};
+use super::task::{Provenance, Target};
+use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::plan::{PauseState, PausedRollout, template_digest};
+use crate::shared::Siblings;
 use crate::steps::{
-    Evaluation, NodeUpdate, StepNode, StepsInput, WaitsFor, approved_steps, evaluate, needs_note,
+    ApprovalRules, Evaluation, NodeUpdate, StepNode, StepsInput, WaitKind, WaitsFor,
+    approved_steps, evaluate, needs_note,
 };
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
+use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
-    Approval, Calendar, DaemonSet, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
+    Calendar, DaemonSet, NodeName, OnFailure, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
     WhileWaiting,
 };
 
 impl<'w> Step<'_, 'w> {
     /// The policy in force: after a failure, only its budgets.
     pub(super) fn policy(&self) -> Cow<'static, PolicySpec> {
-        let forward = match (&self.task.goal, &self.state.course) {
-            (Goal::Apply(_) | Goal::Roll(_), Course::Forward | Course::Waiting(_)) => true,
-            (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_))
-            | (Goal::GoBack | Goal::Release { .. }, _) => false,
-        };
         let pace = &self.task.pace;
-        Cow::Owned(if forward { pace.clone() } else { pace.budgets() })
+        Cow::Owned(if self.is_forward() { pace.clone() } else { pace.budgets() })
     }
 
-    /// The nodes of this view as the steps see them.
-    pub(super) fn step_nodes<'v>(&self, view: &'v RolloutView<'w>) -> Vec<StepNode<'v>> {
-        let last_good = self.last_good(view.live);
-        view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect()
+    /// The nodes of this view as the steps see them. `live` is the live object, also if the view is
+    /// of another template.
+    pub(super) fn step_nodes<'v>(
+        &self,
+        view: &'v RolloutView<'_>,
+        live: &'w DaemonSet,
+    ) -> Vec<StepNode<'v>> {
+        let last_good = self.last_good(live);
+        let siblings = self.observed.siblings;
+        view.node_views.iter().map(|it| step_node(it, last_good.as_ref(), siblings)).collect()
     }
 
     /// Evaluates the steps for these nodes. `target` is the template that is rolled out.
@@ -65,7 +73,10 @@ impl<'w> Step<'_, 'w> {
         let note = self.state.note.as_ref();
         let given = Some(&self.state.approvals);
         let uid = Some(&live.uid);
-        let approved = approved_steps(policy, uid, &template, note, given, self.now);
+        let (template_digest, now) = (&*template, self.now);
+        let is_note_lost = note.is_none() && self.state.is_note_lost == Some(true);
+        let rules = ApprovalRules { template: template_digest, note, is_note_lost, now };
+        let approved = approved_steps(policy, uid, given, rules);
         evaluate(&StepsInput {
             nodes,
             policy,
@@ -76,6 +87,16 @@ impl<'w> Step<'_, 'w> {
             now: self.now,
             node_seconds: self.task.node_seconds.unwrap_or(policy.progress_deadline.0),
         })
+    }
+
+    /// Finds out, before anything is written, whether what was noted about rollouts of this template
+    /// is lost: there is no note, but a revision with the template.
+    pub(super) fn look_for_note(&mut self, template: &Value, live: &DaemonSet) {
+        if self.state.is_note_lost.is_none() {
+            let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
+            let was_rolled_out = !of_template(template, &claimed).1.is_empty();
+            self.state.is_note_lost = Some(self.state.note.is_none() && was_rolled_out);
+        }
     }
 
     /// The hash of the last good template's pods.
@@ -96,16 +117,20 @@ impl<'w> Step<'_, 'w> {
         if !needs_note(policy) {
             return self.note_other_template(live);
         }
+        // The end is noted already (`roll`): nothing begins again.
+        if self.state.noting.has_ended {
+            return Ok(());
+        }
         let mut wanted = evaluation.note.clone();
         wanted.started_at.get_or_insert(self.now);
-        if let Some(before) = &self.state.note
-            && before.template != wanted.template
+        wanted.from = wanted.from.or_else(|| self.state.from.clone());
+        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
+        wanted.approvals_void_before = if before.is_none() && self.state.is_note_lost == Some(true)
         {
-            // Approvals of an interrupted rollout are not used by a later one.
-            let others = self.state.approvals.values().filter(|it| it.template != wanted.template);
-            let latest = others.map(|approval: &Approval| approval.at).max();
-            wanted.approvals_void_before = wanted.approvals_void_before.max(latest);
-        }
+            Some(self.now)
+        } else {
+            StepsNote::void_before(before, &wanted.template, approvals)
+        };
         self.note(wanted)
     }
 
@@ -125,9 +150,8 @@ impl<'w> Step<'_, 'w> {
     /// Without steps, only ends what is noted about another template: if that one comes back, its
     /// steps begin anew.
     fn note_other_template(&mut self, live: &DaemonSet) -> Flow<()> {
-        let Some(note) = self.state.note.as_ref().filter(|note| !note.steps.is_empty()) else {
-            return Ok(());
-        };
+        let has_content = |note: &&StepsNote| !note.steps.is_empty() || note.waits_since.is_some();
+        let Some(note) = self.state.note.as_ref().filter(has_content) else { return Ok(()) };
         if note.template == template_digest(live.spec.template.raw()) {
             return Ok(());
         }
@@ -138,9 +162,10 @@ impl<'w> Step<'_, 'w> {
     /// steps that are done stay so, unless it has failed.
     pub(super) fn note_end(&mut self, has_failed: bool) -> Flow<()> {
         let Some(note) = &self.state.note else { return Ok(()) };
-        if note.started_at.is_none() {
+        if note.started_at.is_none() && note.waits_since.is_none() {
             return Ok(());
         }
+        self.state.noting.has_ended = true;
         let ended = StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() };
         let ended = if has_failed {
             ended
@@ -178,8 +203,7 @@ impl<'w> Step<'_, 'w> {
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, pause.as_ref());
         }
-        let mut after = live.clone();
-        after.spec.template = target.template.clone();
+        let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         // A new pod that is not available may have failed: that is judged first.
         let max_restarts = self.task.pace.max_restarts;
@@ -199,22 +223,81 @@ impl<'w> Step<'_, 'w> {
         if self.is_overdue(&policy, &after) {
             return Ok(None);
         }
-        let last_good = self.last_good(live);
-        let nodes: Vec<_> =
-            view.node_views.iter().map(|it| step_node(it, last_good.as_ref())).collect();
+        let nodes = self.step_nodes(&view, live);
         let evaluation = self.evaluated(&nodes, &policy, &after);
         let waits_for = evaluation.waits_for.clone();
         if waits_for.is_empty() {
             return Ok(None);
         }
+        if self.observed.siblings.is_some() {
+            self.shared_nodes = Some((waits_for.clone(), in_rollout(&view, &evaluation)));
+        }
         // A soak that begins only now, because the note was lost or the step before has just ended,
         // would begin again in each run. Of a rollout that has not begun, nothing is noted.
         let noted = self.state.note.as_ref();
-        let has_begun = noted.is_some_and(|noted| noted.template == evaluation.note.template);
+        let has_begun = noted.is_some_and(|noted| {
+            noted.template == evaluation.note.template && noted.waits_since.is_none()
+        });
         if has_begun || !evaluation.note.steps.is_empty() {
             self.note_steps(&evaluation, &policy, &after)?;
+        } else if noted.is_none()
+            && self.state.is_note_lost == Some(true)
+            && waits_for.iter().any(|wait| wait.kind == WaitKind::Approval)
+        {
+            // From now on, the next approval counts.
+            self.note(StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() })?;
         }
         Ok(Some(waits_for))
+    }
+
+    /// The pods that have failed by their restarts since the rollout began to wait: then the last good
+    /// template, which is live, stays so, and the target is not written again. To pause instead, the
+    /// target has to be live.
+    pub(super) fn failed_while_waiting(
+        &mut self,
+        target: &Target,
+        live: &'w DaemonSet,
+    ) -> Option<BTreeMap<NodeName, PodFailure>> {
+        let pause = PausedRollout::of(live).ok().flatten()?;
+        let goes_back = match self.task.pace.on_failure {
+            OnFailure::Abort | OnFailure::Rollback => pause.state == PauseState::Waiting,
+            OnFailure::Pause => false,
+        };
+        if !goes_back || is_template(live, target.template.raw()) {
+            return None;
+        }
+        let after = with_template(live, target);
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        let max_restarts = self.task.pace.max_restarts;
+        let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
+            PodState::UpdatedAvailable(pod) | PodState::UpdatedUnavailable(pod) => {
+                pod.restarts > max_restarts
+            }
+            PodState::Outdated(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
+            | PodState::Ended(_)
+            | PodState::Empty => false,
+        };
+        if !view.node_views.iter().any(restarted) {
+            return None;
+        }
+        self.state.from = self.came_from(target, live, Some(&pause));
+        let failed = self.ask_gates(&view);
+        (!failed.is_empty()).then_some(failed)
+    }
+
+    /// Whether the declared strategy has a surge, but the step in progress is not the last one: then
+    /// this run replaces its pods by deletes, under a pause. The controller would surge on any nodes.
+    pub(super) fn deletes_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
+        let policy = self.policy();
+        if policy.steps.is_empty() || !allows_surge(target.declared.strategy()) {
+            return false;
+        }
+        let after = with_template(live, target);
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        let nodes = self.step_nodes(&view, live);
+        !self.evaluated(&nodes, &policy, &after).is_last()
     }
 
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
@@ -233,8 +316,18 @@ impl<'w> Step<'_, 'w> {
                 self.state.course = Course::Waiting(waits_for.clone());
                 self.put_back(target, Some(live), waits_for)
             }
-            Some(PauseState::Aborted) | None => Ok(Halt::End(Outcome::Waiting { waits_for })),
+            Some(PauseState::Aborted) | None => {
+                self.note_waiting(target)?;
+                Ok(Halt::End(Outcome::Waiting { waits_for }))
+            }
         }
+    }
+
+    /// Notes that the rollout waits before its first node.
+    fn note_waiting(&mut self, target: &Target) -> Flow<()> {
+        let template = template_digest(target.template.raw());
+        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
+        self.note(StepsNote::waiting(before, &template, approvals, self.now))
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
@@ -245,7 +338,13 @@ impl<'w> Step<'_, 'w> {
         waits_for: Vec<WaitsFor>,
     ) -> Flow<Halt> {
         if self.waits_itself(&waits_for) {
-            return Ok(Halt::Wait);
+            if live.spec.update_strategy == UpdateStrategy::OnDelete {
+                return Ok(Halt::Wait);
+            }
+            // The controller would continue its surge meanwhile.
+            let pause = Some(self.pause(target, PauseState::Paused, self.state.from.clone()));
+            let provenance = Some(self.task.provenance.clone());
+            return Ok(self.write(Purpose::Pause, target, Some(live), None, pause, provenance));
         }
         self.state.course = Course::Waiting(waits_for.clone());
         self.put_back(target, Some(live), waits_for)
@@ -300,14 +399,15 @@ impl<'w> Step<'_, 'w> {
                 self.good(target, live, &BTreeMap::new()).ok()
             }
         };
-        let is_good = good.as_ref().is_some_and(|good| is_template(live, &good.template));
+        let is_good =
+            good.as_ref().is_some_and(|good| is_template_but_for_restart(live, &good.template));
         let found = PausedRollout::of(live).ok().flatten();
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: on_delete }));
         // Before the target is written, that of an earlier run may be live.
         let is_ours = found.is_some() && good.is_some() && !self.is_done(Purpose::Apply);
         if !is_target && !is_good && !is_ours {
-            return stale(self.another_template(live));
+            return stale(self.another_template(live, target.template.raw()));
         }
         let stands = |pause: &PausedRollout| {
             pause.state == PauseState::Waiting && pause.waits_for == waits_for
@@ -320,7 +420,8 @@ impl<'w> Step<'_, 'w> {
         }
         let from = self.state.from.clone();
         let pause = self.pause(target, PauseState::Waiting, from);
-        let pause = PausedRollout { waits_for, ..pause };
+        let digest = template_digest(target.template.raw());
+        let pause = PausedRollout { waits_for, target: Some(digest), ..pause };
         let (template, provenance) = match &good {
             Some(good) => {
                 (Some(Arc::clone(&good.template)), Provenance::of(&good.revision.annotations))
@@ -333,8 +434,21 @@ impl<'w> Step<'_, 'w> {
     }
 }
 
-fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> StepNode<'v> {
-    let (update, pod) = match (node_view.outdated_pod(), node_view.pod_state) {
+/// The live object with the template of the target.
+fn with_template(live: &DaemonSet, target: &Target) -> DaemonSet {
+    let mut after = live.clone();
+    after.spec.template = target.template.clone();
+    after
+}
+
+fn step_node<'v>(
+    node_view: &NodeView<'v>,
+    last_good: Option<&RevisionHash>,
+    siblings: Option<&Siblings>,
+) -> StepNode<'v> {
+    // A surge of the controller has begun there.
+    let outdated = node_view.outdated_pod().filter(|_| !node_view.is_surging());
+    let (update, pod) = match (outdated, node_view.pod_state) {
         (Some(pod), _) => {
             let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
             (NodeUpdate::Outdated { is_intermediate }, Some(pod))
@@ -359,7 +473,13 @@ fn step_node<'v>(node_view: &NodeView<'v>, last_good: Option<&RevisionHash>) -> 
         is_unavailable: node_view.is_unavailable(),
         update,
         restarts: pod.map_or(0, |pod| pod.restarts),
+        shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),
     }
+}
+
+/// Whether this is noted about a rollout of this template, which may have ended.
+pub(super) fn is_of(note: Option<&StepsNote>, template: &Value) -> bool {
+    note.is_some_and(|note| note.template == template_digest(template))
 }
 
 /// The time since which the rollout of a template has been going on, if that is noted.

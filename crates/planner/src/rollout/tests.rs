@@ -14,5 +14,6 @@ mod step_cases;
 mod step_laws;
 mod step_observer;
 mod steps;
+mod surge;
 mod way;
 mod writes;

@@ -367,7 +367,7 @@ impl<'a> NodeView<'a> {
     }
 
     /// Whether the node has an old and a new pod.
-    fn is_surging(&self) -> bool {
+    pub(super) fn is_surging(&self) -> bool {
         matches!(self.pod_state, PodState::Several { updated: Some(_), outdated: Some(_) })
     }
 
@@ -399,8 +399,8 @@ impl<'a> NodeView<'a> {
     }
 
     /// Whether the node counts against the budget. A node that may not start a pod is not a desired
-    /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace,
-    /// but not while it is not Ready: its pod may never go.
+    /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace.
+    /// On a node that is not Ready, that may last for ever.
     pub(super) fn is_unavailable(&self) -> bool {
         if !self.is_desired() {
             return self.node_budget == NodeBudget::Ready && self.terminating.is_some();
@@ -458,8 +458,7 @@ fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
     };
     let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, desired));
     match (limits, task.pace.max_unavailable) {
-        // With a surge none may be unavailable, but a rollback by deletes needs one.
-        (Some(limits), _) => task.pace.stricter(limits.max_unavailable.max(1), desired),
+        (Some(limits), _) => task.pace.while_deleting(limits.max_unavailable, desired),
         (None, Some(limit)) => limit.scaled(desired).max(1),
         (None, None) => 1,
     }

@@ -95,7 +95,8 @@ impl<'s, 'a> Members<'s, 'a> {
                 NodeUpdate::Updated { .. } | NodeUpdate::InProgress => true,
                 NodeUpdate::Outdated { is_intermediate } => is_intermediate,
             };
-            has_begun && self.nodes[*at].budget == NodeBudget::Ready
+            (has_begun || self.nodes[*at].shared.is_open)
+                && self.nodes[*at].budget == NodeBudget::Ready
         };
         let (mut chosen, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(is_first);
         chosen.truncate(more);
@@ -187,21 +188,26 @@ pub(super) fn latest<'s, 'a: 's>(
 }
 
 /// The order in which nodes are chosen for a count: those that run the target already, in the order
-/// in which they got it; then Ready nodes, those with a version that was given up before, then those
-/// with the fewest restarts; then by a hash of the name, so that nodes that join or leave change
+/// in which they got it; then Ready nodes, those that another DaemonSet of a shared budget has
+/// begun first, then those with a version that was given up, those that matter to most of these
+/// DaemonSets, and those with the fewest restarts; then by a hash of the name, so that nodes that join or leave change
 /// little. A node that is not Ready proves nothing: another one takes its place.
 fn preference(node: &StepNode<'_>) -> impl Ord + use<> {
     let is_ready = node.budget == NodeBudget::Ready;
     let (rank, since) = match node.update {
         NodeUpdate::Updated { since } => (0, since),
         NodeUpdate::InProgress if is_ready => (1, None),
-        NodeUpdate::Outdated { .. } if is_ready => (2, None),
-        NodeUpdate::InProgress => (3, None),
-        NodeUpdate::Outdated { .. } => (4, None),
+        NodeUpdate::Outdated { .. } if is_ready && node.shared.is_open => (2, None),
+        NodeUpdate::Outdated { .. } if is_ready => (3, None),
+        NodeUpdate::InProgress => (4, None),
+        NodeUpdate::Outdated { .. } => (5, None),
     };
     let is_intermediate = node.update == NodeUpdate::Outdated { is_intermediate: true };
     // The order of updated nodes must not depend on what changes later.
-    let restarts = if rank == 2 { node.restarts } else { 0 };
+    let (siblings, restarts) = match rank {
+        2 | 3 => (node.shared.siblings, node.restarts.saturating_add(node.shared.restarts)),
+        _others => (0, 0),
+    };
     let hash = Sha256::digest(node.node.name.as_str());
-    (rank, since, Reverse(is_intermediate), restarts, <[u8; 32]>::from(hash))
+    (rank, since, Reverse(is_intermediate), Reverse(siblings), restarts, <[u8; 32]>::from(hash))
 }

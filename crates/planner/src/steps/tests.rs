@@ -61,6 +61,7 @@ impl World {
             .nodes
             .iter()
             .map(|(node, is)| StepNode {
+                shared: NodeRank::default(),
                 node,
                 is_desired: true,
                 budget: match is {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::soak::Progress;
 use super::{Evaluation, NodeUpdate, StepsInput};
 use crate::classification::NodeBudget;
-use daemonset::model::PolicyStep;
+use daemonset::model::{DaemonSetKey, PolicyStep};
 
 /// Something that a rollout waits for before more nodes begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,7 +17,12 @@ use daemonset::model::PolicyStep;
 pub struct WaitsFor {
     /// What it is.
     pub kind: WaitKind,
-    /// The step in progress.
+    /// The other DaemonSet: the one that must be done first, or one of the shared budget that waits or
+    /// has stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon_set: Option<String>,
+    /// The step in progress; none before a rollout that waits for another DaemonSet.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub step: String,
     /// The domain that soaks, if it is not the whole step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,6 +46,23 @@ pub enum WaitKind {
     Window,
     /// No node of the step is Ready.
     ReadyNode,
+    /// Another DaemonSet must be done first (`after` of the policy).
+    Order,
+    /// The nodes of the shared budget are disturbed, or another DaemonSet of it has stopped.
+    SharedBudget,
+}
+
+impl WaitsFor {
+    /// A rollout that does not begin before this DaemonSet is done.
+    pub fn another(daemon_set: &DaemonSetKey) -> Self {
+        Self {
+            kind: WaitKind::Order,
+            daemon_set: Some(daemon_set.to_string()),
+            step: String::new(),
+            domain: None,
+            until: None,
+        }
+    }
 }
 
 impl WaitKind {
@@ -48,7 +70,7 @@ impl WaitKind {
     pub fn needs_person(self) -> bool {
         match self {
             Self::Approval => true,
-            Self::Soak | Self::Window | Self::ReadyNode => false,
+            Self::Soak | Self::Window | Self::ReadyNode | Self::Order | Self::SharedBudget => false,
         }
     }
 }
@@ -59,6 +81,7 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     let step = &evaluation.steps[current];
     let wait = |kind, domain: Option<&str>, until| WaitsFor {
         kind,
+        daemon_set: None,
         step: step.name().to_owned(),
         domain: domain.map(str::to_owned),
         until,
@@ -113,7 +136,15 @@ fn is_under_way(input: &StepsInput<'_, '_>) -> bool {
 /// `step canary soaks until 2026-01-01T00:00:00Z`.
 impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, step, domain, until } = self;
+        let Self { kind, daemon_set, step, domain, until } = self;
+        match (kind, daemon_set) {
+            (WaitKind::Order, Some(first)) => return write!(f, "it comes after {first}"),
+            (WaitKind::SharedBudget, Some(sibling)) => {
+                return write!(f, "step {step} waits for {sibling}, which has stopped");
+            }
+            (_, Some(sibling)) => write!(f, "{sibling}: ")?,
+            (_, None) => {}
+        }
         write!(f, "step {step}")?;
         domain.iter().try_for_each(|domain| match domain.as_str() {
             "" => f.write_str(", nodes without a domain,"),
@@ -124,13 +155,20 @@ impl fmt::Display for WaitsFor {
             WaitKind::Approval => " is not approved",
             WaitKind::Window => " waits for a maintenance window",
             WaitKind::ReadyNode => " has no Ready node",
+            WaitKind::Order => " comes after another DaemonSet",
+            WaitKind::SharedBudget => " waits for nodes of the shared budget",
         })?;
         match (kind, until) {
             (_, None) => Ok(()),
             (WaitKind::Window, Some(until)) => write!(f, ", the next one opens at {until}"),
-            (WaitKind::Soak | WaitKind::Approval | WaitKind::ReadyNode, Some(until)) => {
-                write!(f, " until {until}")
-            }
+            (
+                WaitKind::Soak
+                | WaitKind::Approval
+                | WaitKind::ReadyNode
+                | WaitKind::Order
+                | WaitKind::SharedBudget,
+                Some(until),
+            ) => write!(f, " until {until}"),
         }
     }
 }

@@ -130,6 +130,7 @@ pub(crate) fn pause(state: PauseState) -> PausedRollout {
         commit: Some("4f2c9e1".into()),
         by: Some("ci@runner-7".into()),
         failed: None,
+        target: None,
         waits_for: match state {
             PauseState::Paused | PauseState::Aborted => vec![],
             PauseState::Waiting => vec![soak()],
@@ -141,6 +142,7 @@ pub(crate) fn pause(state: PauseState) -> PausedRollout {
 pub(crate) fn soak() -> WaitsFor {
     WaitsFor {
         kind: WaitKind::Soak,
+        daemon_set: None,
         step: "canary".into(),
         domain: None,
         until: Some("2026-08-01T12:30:00Z".parse().unwrap()),
@@ -153,7 +155,7 @@ pub(crate) fn drift() -> Drift {
     let mut one = |name: &str, deviations: Vec<Deviation>| {
         let deviations: Vec<Classified> = deviations.into_iter().map(Classified::from).collect();
         for classified in &deviations {
-            totals.add(classified.class);
+            totals.add(classified);
         }
         DaemonSetDrift { namespace: "logging".into(), name: name.into(), deviations }
     };

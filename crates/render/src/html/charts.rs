@@ -35,10 +35,7 @@ const ROWS: f64 = 320.0;
 /// The time of one DaemonSet within an apply that ends after `end` seconds: a bar from its start,
 /// a gap between its waves. The caller says the same in words.
 pub(super) fn spell(forecast: &DaemonSetForecast, start: u64, end: u64) -> Html {
-    let DaemonSetForecast { seconds, waves, steps, earliest_end, .. } = forecast;
-    // Waves of domains that are updated at once do not follow one another.
-    let of_steps: Vec<u64> = steps.iter().map(|step| step.seconds).collect();
-    let waves = if earliest_end.is_some() { &of_steps } else { waves };
+    let DaemonSetForecast { seconds, waves, .. } = forecast;
     let x = |seconds: u64| seconds.saturating_mul(LENGTH) / end.max(1);
     // Pods outside of waves may take longer than the waves.
     let lasts = waves.iter().sum::<u64>().max(*seconds);
@@ -69,8 +66,15 @@ pub(super) fn spell(forecast: &DaemonSetForecast, start: u64, end: u64) -> Html 
     Html::with("svg", &attributes, path("fill", &bars))
 }
 
-/// A chart of one number over time until `end`, in seconds, and of its budget if it has one.
-pub(super) fn usage(name: &str, uses: &[BudgetUse], series: Series, end: u32) -> Html {
+/// A chart of one number over time until `end`, in seconds, and of its budget if it has one. The
+/// times in `waits` are shaded.
+pub(super) fn usage(
+    name: &str,
+    uses: &[BudgetUse],
+    waits: &[(u32, u32)],
+    series: Series,
+    end: u32,
+) -> Html {
     let allowed = uses.iter().filter_map(|it| series.allowed(it)).max();
     let most = uses.iter().map(|it| series.value(it)).max().unwrap_or_default();
     let top = most.max(allowed.unwrap_or_default()).max(1);
@@ -79,7 +83,7 @@ pub(super) fn usage(name: &str, uses: &[BudgetUse], series: Series, end: u32) ->
     let area = scale.steps(&thinned(uses, series, end), value, end);
     let under = format!("{area}L{WIDTH} {:.1}L{LEFT} {:.1}Z", scale.y(0.0), scale.y(0.0));
     let mut labels: Vec<Html> = times(scale, HEIGHT, end).into_iter().collect();
-    let mut drawn = vec![path("area", &under), path("line", &area)];
+    let mut drawn = vec![scale.shade(waits), path("area", &under), path("line", &area)];
     if let Some(allowed) = allowed {
         let budget = scale.steps(uses, |it| series.allowed(it).unwrap_or_default(), end);
         drawn.push(path("budget", &budget));
@@ -183,6 +187,15 @@ impl Scale {
         }
         let _ = write!(line, "H{:.1}", self.x(f64::from(end)));
         line
+    }
+
+    /// These times, in the whole height.
+    fn shade(self, times: &[(u32, u32)]) -> Html {
+        let rectangle = |(from, until): &(u32, u32)| {
+            let (from, until) = (self.x(f64::from(*from)), self.x(f64::from(*until)));
+            format!("M{from:.1} {ABOVE}H{until:.1}V{:.1}H{from:.1}z", ABOVE + HEIGHT)
+        };
+        path("closed", &times.iter().map(rectangle).collect::<String>())
     }
 
     /// The horizontal axis.

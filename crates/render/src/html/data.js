@@ -5,7 +5,7 @@
 /**
  * @typedef {{words: string, symbol: string, shape: string, tone: string}} Kind
  * @typedef {{name: string, values: string[], of: number[]}} Grouping
- * @typedef {{nodes: string[], groupings: Grouping[], kinds: Kind[], sets: string[], whys: string[],
+ * @typedef {{nodes: string[], groupings: Grouping[], kinds: Kind[], sets: string[], keys: number[], whys: string[],
  *   heads: {kind: string, wave: string, seconds: string},
  *   rows: Record<"set" | "node" | "kind" | "why" | "wave" | "seconds", number[]>}} Told
  */

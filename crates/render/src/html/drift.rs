@@ -3,7 +3,7 @@
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
 use super::parts::{Tile, code, compared, diff, folded, list, quiet, section, tiles, warnings};
-use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
+use super::picture::{Heads, Marker, Picture, Row, RowsOf, Shape, Tone};
 use crate::error::Error;
 use crate::view::{CLASSES, DaemonSetDriftView, DriftView, NodeState};
 use planner::plan::Drift;
@@ -41,6 +41,7 @@ pub fn drift_html(drift: &Drift, options: &HtmlOptions<'_>) -> Result<String, Er
     let drift = DriftView::of(drift);
     let all = count(drift.daemon_sets.len(), "DaemonSet");
     let cluster = drift.origin.cluster_name();
+    let waits = drift.waits_words(", ");
     let glance = CLASSES.into_iter().zip(drift.totals).map(|(class, number)| Tile {
         number: number.into(),
         words: class.to_string(),
@@ -50,8 +51,8 @@ pub fn drift_html(drift: &Drift, options: &HtmlOptions<'_>) -> Result<String, Er
     Page {
         kind: "drift",
         headline: match drift.deviating().len() {
-            0 => format!("{cluster}: no drift, {all} checked"),
-            some => format!("{cluster}: drift in {some} of {all}"),
+            0 => format!("{cluster}: no drift, {all} checked{waits}"),
+            some => format!("{cluster}: drift in {some} of {all}{waits}"),
         },
         about: compared(&drift.origin).collect(),
         glance: [tiles(glance), warnings(&drift.warnings)].into(),
@@ -104,7 +105,7 @@ fn picture(daemon_sets: &[DaemonSetDriftView<'_>], options: &HtmlOptions<'_>) ->
                 Row { node: node.name, state, wave: None, seconds: None, why }
             })
         });
-        (daemon_set.key.as_str(), rows.collect())
+        RowsOf { set: daemon_set.key.as_str(), key: None, rows: rows.collect() }
     });
     let heads = Heads { kind: "State", ..Heads::default() };
     Picture::of(options.nodes, (&STATES, kind), heads, &sets.collect::<Vec<_>>())

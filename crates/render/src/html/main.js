@@ -55,7 +55,14 @@ function changeTheme() {
 function begin() {
   byId("drawn").hidden = false;
   byId("theme").hidden = false;
-  choice("set", "all", report.sets, filter.set, (set) => (filter.set = set));
+  choice("set", "all", report.sets, filter.set, (set) => {
+    filter.set = set;
+    // The label by which the policy of the DaemonSet divides nodes.
+    const own = report.keys[set] ?? -1;
+    if (own < 0) return;
+    filter.group = own;
+    byId("group").value = String(own);
+  });
   choice("group", "none", report.groupings.map(({ name }) => name), filter.group, (group) => (filter.group = group));
   byId("search").addEventListener("input", () => {
     lookFor(byId("search").value);

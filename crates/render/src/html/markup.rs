@@ -95,6 +95,11 @@ impl Text {
     pub(super) fn of(text: impl Display) -> Self {
         Self(neutral::line(&text.to_string()).into_owned())
     }
+
+    /// Whether it is this text.
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.0 == neutral::line(text)
+    }
 }
 
 impl Serialize for Text {

@@ -36,6 +36,8 @@ pub(super) struct Picture {
     heads: Heads,
     /// `NAMESPACE/NAME` of DaemonSets.
     sets: Vec<Text>,
+    /// By DaemonSet, the index of the label by which its policy divides nodes; -1 for none.
+    keys: Vec<i32>,
     /// Reasons, each once.
     whys: Vec<Text>,
     rows: Rows,
@@ -121,6 +123,15 @@ pub(super) struct Row<'a, S> {
     pub why: String,
 }
 
+/// The rows of one DaemonSet.
+pub(super) struct RowsOf<'a, S> {
+    /// `NAMESPACE/NAME`.
+    pub set: &'a str,
+    /// The label by which its policy divides nodes into domains.
+    pub key: Option<&'a str>,
+    pub rows: Vec<Row<'a, S>>,
+}
+
 impl Tone {
     /// Its class in the style sheet.
     pub(super) fn class(self) -> &'static str {
@@ -143,17 +154,17 @@ impl Picture {
         fleet: &[Node],
         (states, kind): (&[S], fn(S) -> Marker),
         heads: Heads,
-        sets: &[(&str, Vec<Row<'_, S>>)],
+        sets: &[RowsOf<'_, S>],
     ) -> Self {
         let in_fleet = fleet.iter().map(|node| node.name.as_ref());
-        let in_rows = sets.iter().flat_map(|(_, rows)| rows).map(|row| row.node);
+        let in_rows = sets.iter().flat_map(|of_set| &of_set.rows).map(|row| row.node);
         let names: BTreeSet<&str> = in_fleet.chain(in_rows).collect();
         let mut names: Vec<&str> = names.into_iter().collect();
         names.sort_by(|a, b| natural_order(a, b));
         let places: HashMap<&str, u32> = names.iter().copied().zip(0..).collect();
         let (mut whys, mut rows) = (Numbered::default(), Rows::default());
-        for (set, (_, of_set)) in sets.iter().enumerate() {
-            for row in of_set.iter().filter(|row| Some(&row.state) != states.last()) {
+        for (set, of_set) in sets.iter().enumerate() {
+            for row in of_set.rows.iter().filter(|row| Some(&row.state) != states.last()) {
                 let kind = states.iter().position(|it| *it == row.state).unwrap_or_default();
                 rows.set.push(index(set));
                 rows.node.push(places.get(row.node).copied().unwrap_or_default());
@@ -163,13 +174,20 @@ impl Picture {
                 rows.why.push(whys.number(&row.why));
             }
         }
+        let keys: Vec<&str> = sets.iter().filter_map(|of_set| of_set.key).collect();
+        let groupings = groupings(fleet, &places, &keys);
+        let position = |key: Option<&str>| {
+            let found = groupings.iter().position(|it| key.is_some_and(|key| it.name.is(key)));
+            found.and_then(|at| i32::try_from(at).ok()).unwrap_or(-1)
+        };
         let in_waves = rows.wave.iter().any(|wave| *wave > 0);
         Self {
             nodes: names.iter().map(Text::of).collect(),
-            groupings: groupings(fleet, &places),
+            keys: sets.iter().map(|of_set| position(of_set.key)).collect(),
+            groupings,
             kinds: states.iter().map(|state| kind(*state)).collect(),
             heads: Heads { wave: if in_waves { "Wave" } else { "" }, ..heads },
-            sets: sets.iter().map(|(set, _)| Text::of(set)).collect(),
+            sets: sets.iter().map(|of_set| Text::of(of_set.set)).collect(),
             whys: whys.texts,
             rows,
         }
@@ -196,21 +214,25 @@ fn index(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// The labels that group nodes: the common ones first, then by name.
-fn groupings(fleet: &[Node], places: &HashMap<&str, u32>) -> Vec<Grouping> {
+/// The labels that group nodes: those of policies first, however many values they have; then the
+/// common ones, then by name.
+fn groupings(fleet: &[Node], places: &HashMap<&str, u32>, first: &[&str]) -> Vec<Grouping> {
     let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (key, value) in fleet.iter().flat_map(|node| node.labels.iter()) {
         let known = values.entry(key).or_default();
         // One value too many is enough to exclude the label.
-        if known.len() <= MOST_VALUES {
+        if known.len() <= MOST_VALUES || first.contains(&key) {
             known.insert(value);
         }
     }
     let usual = |key: &str| USUAL.iter().position(|it| *it == key).unwrap_or(USUAL.len());
-    let mut keys: Vec<(&str, BTreeSet<&str>)> =
-        values.into_iter().filter(|(_, values)| values.len() <= MOST_VALUES).collect();
-    keys.retain(|(key, values)| values.len() > 1 || usual(key) < USUAL.len());
-    keys.sort_by_key(|(key, _)| usual(key));
+    let of_policy = |key: &str| first.iter().position(|it| *it == key).unwrap_or(first.len());
+    let mut keys: Vec<(&str, BTreeSet<&str>)> = values.into_iter().collect();
+    keys.retain(|(key, values)| {
+        let groups = values.len() > 1 || usual(key) < USUAL.len();
+        first.contains(key) || (groups && values.len() <= MOST_VALUES)
+    });
+    keys.sort_by_key(|(key, _)| (of_policy(key), usual(key)));
     keys.truncate(MOST_GROUPINGS);
     keys.into_iter().map(|(key, values)| grouping(key, values, fleet, places)).collect()
 }
@@ -278,6 +300,13 @@ mod tests {
             .collect();
         let picture = Picture::of::<Case>(&fleet, (&[], kind), Heads::default(), &[]);
         let [zone, pool] = &picture.groupings[..] else { panic!("{picture:?}") };
+        // The label of a policy comes first, even if each node has its own value.
+        let set = |key| RowsOf::<Case> { set: "a/b", key: Some(key), rows: Vec::new() };
+        let sets = [set("pool"), set("host"), set("unknown")];
+        let of_policy = Picture::of(&fleet, (&[], kind), Heads::default(), &sets);
+        let names: Vec<_> = of_policy.groupings.iter().map(|it| json!(it.name)).collect();
+        assert_eq!(names, ["pool", "host", "topology.kubernetes.io/zone"]);
+        assert_eq!((of_policy.keys, of_policy.groupings[1].values.len()), (vec![0, 1, -1], 50));
         assert_eq!(json!(zone.values), json!(["a9", "a10", "b"]));
         assert_eq!(zone.of[..4], [-1, 1, 0, 2]);
         assert_eq!((json!(pool.name), pool.of[8], pool.of[9]), (json!("pool"), 1, 0));
@@ -296,7 +325,8 @@ mod tests {
         let names = ["n-10", "gone", "n-9"];
         let same = names.map(|name| row(name, Case::Bad, "same"));
         let others = vec![row("gone", Case::Bad, "other"), row("n-11", Case::Idle, "idle")];
-        let sets = [("a/b", Vec::from(same)), ("a/c", others)];
+        let set = |set, rows| RowsOf { set, key: None, rows };
+        let sets = [set("a/b", Vec::from(same)), set("a/c", others)];
         let states = [Case::Bad, Case::Idle];
         let picture = Picture::of(&fleet, (&states, kind), Heads::default(), &sets);
         let picture = serde_json::to_value(picture).unwrap();

@@ -9,7 +9,8 @@ use super::page::{HtmlOptions, Page};
 use super::parts::{
     Tile, code, compared, diff, folded, guards, list, quiet, section, table, tiles, warnings,
 };
-use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
+use super::picture::{Heads, Marker, Picture, Row, RowsOf, Shape, Tone};
+use super::timeline::{LEGEND, timeline};
 use crate::error::Error;
 use crate::view::{
     Action, BY_RISK, BaseChange, Change, DaemonSetView, NodeRow, PlanView, StepView, WaveView,
@@ -66,11 +67,28 @@ fn headline(plan: &PlanView<'_>) -> String {
     }
 }
 
-/// The expected course of the apply: a bar for each DaemonSet, divided into its waves. Nothing for a
-/// single wave, whose duration is in the head of the page.
+/// The expected course of the apply.
 fn course(plan: &PlanView<'_>) -> Html {
-    let waves: usize = plan.course.iter().map(|it| it.waves.len().max(1)).sum();
-    let end: u64 = plan.course.iter().map(|it| it.seconds).sum();
+    section("course", "Expected course", [timelines(plan), durations(plan)].into())
+}
+
+/// The course of each rollout that a policy makes wait.
+fn timelines(plan: &PlanView<'_>) -> Html {
+    let drawn = plan.daemon_sets.iter().filter_map(|it| Some((&it.key, it.timeline.as_ref()?)));
+    let drawn: Html = drawn.map(|(key, view)| timeline(key, view)).collect();
+    if drawn.is_empty() {
+        return drawn;
+    }
+    [Html::class("p", "note", LEGEND), drawn].into()
+}
+
+/// A bar for each DaemonSet that no policy makes wait, divided into its waves. Nothing for a single
+/// wave, whose duration is in the head of the page.
+fn durations(plan: &PlanView<'_>) -> Html {
+    let course: Vec<&DaemonSetForecast> =
+        plan.course.iter().filter(|it| it.timeline.is_empty()).collect();
+    let waves: usize = course.iter().map(|it| it.waves.len().max(1)).sum();
+    let end: u64 = course.iter().map(|it| it.seconds).sum();
     if waves < 2 {
         return Html::default();
     }
@@ -78,7 +96,7 @@ fn course(plan: &PlanView<'_>) -> Html {
     let precision = if end < 7200 { 10 } else { 60 };
     let rounded = |seconds: u64| seconds.next_multiple_of(precision);
     let mut begun = 0;
-    let rows = plan.course.iter().map(|it| {
+    let rows = course.iter().map(|it| {
         let DaemonSetForecast { daemon_set, seconds, waves, .. } = it;
         let from = begun;
         begun += seconds;
@@ -92,8 +110,11 @@ fn course(plan: &PlanView<'_>) -> Html {
         Html::of("li", [code(daemon_set), Html::class("span", "aside", when), spell(it, from, end)])
     });
     let rows = Html::class("ol", "course", rows.collect::<Html>());
-    let note = "One DaemonSet after another, without failures. Gaps in a bar separate waves.";
-    section("course", "Expected course", [Html::class("p", "note", note), rows].into())
+    let others = if course.len() < plan.course.len() { "The others: one" } else { "One" };
+    let note = format!(
+        "{others} DaemonSet after another, without failures. Gaps in a bar separate waves."
+    );
+    [Html::class("p", "note", note), rows].into()
 }
 
 /// A time since the start.
@@ -157,6 +178,7 @@ fn facts(daemon_set: &DaemonSetView<'_>) -> impl Iterator<Item = Html> {
         daemon_set.pause.clone(),
         daemon_set.policy.map(|name| format!("policy {name}")),
         daemon_set.after.as_ref().map(|keys| format!("after {keys}")),
+        daemon_set.shared_budget.as_ref().map(|(words, keys)| format!("{words} {keys}")),
         daemon_set.counters.clone(),
     ];
     // Steps have a table.
@@ -201,7 +223,8 @@ fn picture(daemon_sets: &[DaemonSetView<'_>], options: &HtmlOptions<'_>) -> Pict
             let NodeRow { name, action, wave, .. } = *node;
             Row { node: name, state: action, wave, seconds: None, why: node.why() }
         });
-        (daemon_set.key.as_str(), rows.collect())
+        let key = daemon_set.domain_key;
+        RowsOf { set: daemon_set.key.as_str(), key, rows: rows.collect() }
     });
     let heads = Heads { kind: "Action", ..Heads::default() };
     Picture::of(options.nodes, (&BY_RISK, kind), heads, &sets.collect::<Vec<_>>())

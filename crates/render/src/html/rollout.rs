@@ -5,7 +5,7 @@ use super::charts::{Span, clock, spans, usage};
 use super::markup::Html;
 use super::page::{HtmlOptions, Page};
 use super::parts::{Tile, code, folded, list, section, table, tiles};
-use super::picture::{Heads, Marker, Picture, Row, Shape, Tone};
+use super::picture::{Heads, Marker, Picture, Row, RowsOf, Shape, Tone};
 use crate::error::Error;
 use crate::view::{RolloutNode, RolloutState, RolloutView, Series};
 use planner::rollout::Record;
@@ -151,7 +151,7 @@ fn outcomes(rollouts: &[RolloutView<'_>], rehearsed: bool) -> Html {
 
 /// The use of the budget, and a bar for each node.
 fn figures(rollout: &RolloutView<'_>) -> Html {
-    let RolloutView { key, nodes, uses, skipped, lasted, .. } = rollout;
+    let RolloutView { key, nodes, uses, skipped, waits, lasted, .. } = rollout;
     let bars = nodes.values().filter_map(|node| {
         let (from, until) = node.span?;
         Some(Span { from, until, failed: !node.state.is_well() })
@@ -173,7 +173,9 @@ fn figures(rollout: &RolloutView<'_>) -> Html {
         } else {
             format!("nodes {what}")
         };
-        figure(&aside, usage(&name, uses, series, *lasted))
+        let waited = if waits.is_empty() { "" } else { "; shaded: the run waits, by its policy" };
+        let aside = format!("{aside}{waited}");
+        figure(&aside, usage(&name, uses, waits, series, *lasted))
     });
     let bars = (!bars.is_empty()).then(|| {
         let name = format!("{key}: until the new pod was available, one bar per node");
@@ -201,7 +203,8 @@ fn picture(rollouts: &[RolloutView<'_>], options: &HtmlOptions<'_>) -> Picture {
             let RolloutNode { state, wave, seconds, .. } = *node;
             Row { node: name, state, wave, seconds, why: node.why() }
         });
-        (rollout.key.as_str(), rows.collect())
+        let key = rollout.domain_key;
+        RowsOf { set: rollout.key.as_str(), key, rows: rows.collect() }
     });
     let heads = Heads { kind: "State", seconds: "Duration", ..Heads::default() };
     Picture::of(options.nodes, (&STATES, kind), heads, &sets.collect::<Vec<_>>())

@@ -27,14 +27,14 @@ pub(super) fn variants(
 }
 
 fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOptions) -> String {
-    let mut blocks = vec![steps(daemon_set)];
-    blocks.extend(new_pods(daemon_set, depth));
+    let mut blocks = Vec::from_iter(new_pods(daemon_set, depth));
     blocks.extend(fields(daemon_set.fields, daemon_set.base, depth));
     let facts = [
         daemon_set.managed_by.map(prose),
         daemon_set.pause.as_deref().map(prose),
         daemon_set.policy.map(|name| format!("policy {}", code(name))),
         daemon_set.after.as_ref().map(|keys| format!("after {}", code(keys))),
+        daemon_set.shared_budget.as_ref().map(|(words, keys)| format!("{words} {}", code(keys))),
         daemon_set.counters.clone(),
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
@@ -64,8 +64,8 @@ fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOpti
     folded(&summary(daemon_set), &blocks.join("\n\n"))
 }
 
-/// The steps as a table, the earliest end, and what is waited for.
-fn steps(daemon_set: &DaemonSetView<'_>) -> String {
+/// The steps as a table, the earliest end, and what is waited for. `None` if nothing is waited for.
+pub(super) fn steps(daemon_set: &DaemonSetView<'_>) -> Option<String> {
     let mut table = Table::new(&["step", "nodes", "which", "pace", "takes"]);
     for step in &daemon_set.steps {
         let StepView { title, nodes, whereabouts, limits, .. } = step;
@@ -77,7 +77,10 @@ fn steps(daemon_set: &DaemonSetView<'_>) -> String {
     }
     let table = (!daemon_set.steps.is_empty()).then(|| table.to_string());
     let lines = daemon_set.earliest_end.iter().chain(&daemon_set.waits_for).map(|it| prose(it));
-    table.into_iter().chain(lines).collect::<Vec<_>>().join("\n\n")
+    let blocks: Vec<String> = table.into_iter().chain(lines).collect();
+    let policy = daemon_set.policy.map(|name| format!(", policy {}", code(name)));
+    let title = format!("**{}**{}", code(&daemon_set.key), policy.unwrap_or_default());
+    (!blocks.is_empty()).then(|| format!("{title}\n\n{}", blocks.join("\n\n")))
 }
 
 /// The line that is visible while the details are collapsed.

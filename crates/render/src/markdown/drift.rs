@@ -28,13 +28,16 @@ const MOST_WRITERS: usize = 10;
 pub fn drift_markdown(drift: &Drift, options: &MarkdownOptions) -> String {
     let drift = DriftView::of(drift);
     let all = count(drift.daemon_sets.len(), "DaemonSet");
-    let deviating = drift.deviating();
+    let (deviating, reported) = (drift.deviating(), drift.reported());
+    let waits = drift.waits_words("; ");
     let (cluster, totals) = (cluster(&drift.origin), totals_words(drift.totals));
     let mut blocks = vec![match deviating.len() {
-        0 => format!("**{cluster}: no drift**: {all} checked."),
-        some => format!("**{cluster}: {}** in {some} of {all}.", totals.trim_end_matches('.')),
+        0 => format!("**{cluster}: no drift**: {all} checked{waits}."),
+        some => {
+            format!("**{cluster}: {}** in {some} of {all}{waits}.", totals.trim_end_matches('.'))
+        }
     }];
-    if deviating.is_empty() && drift.warnings.is_empty() {
+    if reported.is_empty() && drift.warnings.is_empty() {
         return document(&blocks, &options.comment);
     }
     if !deviating.is_empty() {
@@ -42,7 +45,7 @@ pub fn drift_markdown(drift: &Drift, options: &MarkdownOptions) -> String {
     }
     let used: usize = blocks.iter().map(|block| block.len() + 2).sum();
     let mut parts = vec![warnings(&drift.warnings)];
-    parts.extend(deviating.iter().map(|it| variants(it, options)));
+    parts.extend(reported.iter().map(|it| variants(it, options)));
     let (shown, left_out) = fitted(&parts, MARKDOWN_LIMIT.saturating_sub(used + BESIDES));
     blocks.extend(shown);
     if !left_out.is_empty() {
@@ -91,7 +94,11 @@ fn details(daemon_set: &DaemonSetDriftView<'_>, depth: Depth) -> String {
         }
     }
     blocks.retain(|block| !block.is_empty());
-    let found = count(daemon_set.deviations.len(), "deviation");
+    let is_drift = |it: &&DeviationView<'_>| !it.is_expected;
+    let found = match daemon_set.deviations.iter().filter(is_drift).count() {
+        0 => "waits".to_owned(),
+        some => count(some, "deviation"),
+    };
     folded(&format!("{}: {found}", html_code(&daemon_set.key)), &blocks.join("\n\n"))
 }
 

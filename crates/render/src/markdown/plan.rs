@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::comment::{MARKDOWN_LIMIT, MarkdownOptions, document};
-use super::daemon_set::variants;
+use super::daemon_set::{self, variants};
 use super::fit::{LengthVariants, fitted};
 use super::markup::{Table, code, few, folded, items, prose};
 use super::nodes::summed;
@@ -21,6 +21,8 @@ use planner::words::{agree, count, grouped};
 
 /// Maximum length of the table, so that there is room for details.
 const TABLE: usize = 20_000;
+/// Maximum length of the steps of all DaemonSets.
+const STEPS: usize = 12_000;
 /// Length reserved for the summary of DaemonSets whose details are left out.
 const LEFT_OUT: usize = 8_000;
 /// Maximum number of names; the others are counted.
@@ -38,6 +40,7 @@ pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
     }
     blocks.extend(plan.forecast.clone());
     blocks.extend(guards(&plan.guards));
+    blocks.extend(steps(&shown));
     if !shown.is_empty() {
         blocks.push(table(&shown, &plan.guards));
     }
@@ -51,6 +54,24 @@ pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
     blocks.extend(details(&plan, &shown, room, options));
     blocks.push(footer);
     document(&blocks, &options.comment)
+}
+
+/// The steps of the DaemonSets that have some, and when they end. These are not collapsed: they take
+/// the longest.
+fn steps(shown: &[&DaemonSetView<'_>]) -> Vec<String> {
+    let blocks: Vec<String> = shown.iter().filter_map(|it| daemon_set::steps(it)).collect();
+    let mut room = STEPS;
+    let fits = |block: &&String| {
+        let fits = block.len() <= room;
+        room = room.saturating_sub(block.len());
+        fits
+    };
+    let mut fitting: Vec<String> = blocks.iter().take_while(fits).cloned().collect();
+    if fitting.len() < blocks.len() {
+        let more = count(blocks.len() - fitting.len(), "more DaemonSet");
+        fitting.push(format!("and steps of {more}, which the plan as text or HTML shows."));
+    }
+    fitting
 }
 
 /// The collapsed details, as far as there is room, and a summary of those left out.

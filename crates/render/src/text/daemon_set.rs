@@ -27,15 +27,26 @@ const WIDEST: usize = 56;
 pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: TextOptions) {
     page.push(title(daemon_set));
     let names = daemon_set.revision_names.as_ref().filter(|_| options.verbose);
+    let shared = daemon_set.shared_budget.as_ref();
+    let shared = shared.map(|(words, keys)| {
+        format!("Shared budget: {}.", neutral::line(&format!("{words} {keys}")))
+    });
     let facts = [
         (ASIDE, names.map(|names| format!("ControllerRevision {names}"))),
         (ASIDE, daemon_set.counters.clone().filter(|_| options.verbose)),
         (ASIDE, daemon_set.managed_by.map(str::to_owned)),
         (ASIDE, daemon_set.after.as_ref().map(|keys| format!("After {}.", neutral::line(keys)))),
+        (ASIDE, shared),
         (CHANGE, daemon_set.pause.clone()),
     ];
     for (style, fact) in facts.into_iter().filter_map(|(style, fact)| Some((style, fact?))) {
         page.push(Line::at(INDENT).styled(style, fact));
+    }
+    let columns = wave_columns(&daemon_set.waves);
+    // What takes hours or days comes before the details.
+    steps(page, daemon_set, columns, options);
+    if !daemon_set.steps.is_empty() {
+        end_and_waits(page, daemon_set);
     }
     if let Some(pods) = daemon_set.new_pods {
         new_pods(page, pods);
@@ -51,21 +62,23 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: Te
     if let Some(base) = daemon_set.base {
         page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
     }
-    let columns = wave_columns(&daemon_set.waves);
     if daemon_set.steps.is_empty() {
         for wave in &daemon_set.waves {
             wave_lines(page, wave, INDENT, columns, daemon_set, options);
         }
-    } else {
-        steps(page, daemon_set, columns, options);
+        end_and_waits(page, daemon_set);
     }
+    group_lines(page, INDENT, &daemon_set.at_once, &daemon_set.nodes, options);
+}
+
+/// The earliest end, and what is waited for before that.
+fn end_and_waits(page: &mut Page, daemon_set: &DaemonSetView<'_>) {
     if let Some(end) = &daemon_set.earliest_end {
         page.push(Line::at(INDENT).plain(end));
     }
     for wait in &daemon_set.waits_for {
         page.push(Line::at(INDENT).styled(CHANGE, wait));
     }
-    group_lines(page, INDENT, &daemon_set.at_once, &daemon_set.nodes, options);
 }
 
 /// `~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate, …`.
@@ -132,7 +145,7 @@ fn base_words(base: &BaseChange) -> String {
 }
 
 /// A line for each step; below it, its nodes if their reasons differ, and its waves with
-/// `--verbose`.
+/// `--verbose` or if they can be stepped one by one.
 fn steps(
     page: &mut Page,
     daemon_set: &DaemonSetView<'_>,
@@ -158,7 +171,7 @@ fn steps(
             column += width;
         }
         page.push(line);
-        if options.verbose {
+        if options.verbose || daemon_set.can_step {
             let waves = daemon_set.waves.iter().filter(|wave| step.waves.contains(&wave.index));
             for wave in waves {
                 wave_lines(page, wave, DEEPER, columns, daemon_set, options);

@@ -16,7 +16,7 @@ pub fn drift_text(drift: &Drift, options: &TextOptions) -> String {
     let mut page = Page::default();
     let title = if deviating.is_empty() { "Drift: none. " } else { "ds-plan drift  " };
     page.push(compared(title, &drift.origin, *options));
-    for daemon_set in &deviating {
+    for daemon_set in drift.reported() {
         page.gap();
         block(&mut page, daemon_set, *options);
     }
@@ -125,7 +125,7 @@ mod tests {
 
         logging/waiting
             rollout
-                waiting by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7, step canary soaks until 2026-08-01T12:30:00Z; forgotten: no run has come for 120m
+                waiting, begun by ci@runner-7 at 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7, step canary soaks until 2026-08-01T12:30:00Z; forgotten: no run has come for 120m
                 the live template, revision 8, runs on 12 of 40 nodes
 
         logging/aborted

@@ -2,7 +2,7 @@
 //! time, as a line of text.
 
 use crate::neutral;
-use crate::view::{BudgetUse, RolloutView, Series};
+use crate::view::{BudgetUse, RolloutView, Series, roughly};
 use planner::rollout::Record;
 use planner::words::count;
 
@@ -79,7 +79,28 @@ fn rows(rollout: &RolloutView<'_>, axis: Axis) -> Vec<[String; 4]> {
         let line = (0..axis.columns).map(level).collect();
         [name, series.words().to_owned(), line, most_words(rollout, series, most)]
     };
-    rollout.series().enumerate().map(row).collect()
+    let mut rows: Vec<[String; 4]> = rollout.series().enumerate().map(row).collect();
+    rows.extend(waiting(rollout, axis, rows.is_empty()));
+    rows
+}
+
+/// The row of the times in which the run has waited for what its policy wants.
+fn waiting(rollout: &RolloutView<'_>, axis: Axis, is_first: bool) -> Option<[String; 4]> {
+    let seconds: u32 = rollout.waits.iter().map(|(from, until)| until - from).sum();
+    let mark = |column| match axis.seconds(column, rollout) {
+        Some((begin, end))
+            if rollout.waits.iter().any(|(from, until)| *from < end && begin < *until) =>
+        {
+            '·'
+        }
+        Some(_) | None => ' ',
+    };
+    let name = if is_first { rollout.key.clone() } else { String::new() };
+    let line: String = (0..axis.columns).map(mark).collect();
+    let times = count(rollout.waits.len(), "time");
+    let words = "waiting by the policy".to_owned();
+    (seconds > 0)
+        .then(|| [name, words, line, format!("{times}, {} in all", roughly(seconds.into()))])
 }
 
 /// `at most 4, budget 4; 1 node skipped`.
@@ -131,7 +152,7 @@ mod tests {
             left: BTreeMap::new(),
         };
         let key = DaemonSetKey::new("ns", name);
-        Record { key, events: numbers.iter().map(event).collect(), ending }
+        Record { key, domain_key: None, events: numbers.iter().map(event).collect(), ending }
     }
 
     #[test]

@@ -8,11 +8,12 @@ use super::nodes::{NodeGroup, NodeRow, groups, sentence};
 use super::pace::{pace, rounds, stays_up};
 use super::risk::Risk;
 use super::steps::{StepView, Times, earliest_end, wait_words};
-use daemonset::model::{Cascade, ManagedBy};
+use super::timeline::TimelineView;
+use daemonset::model::{Cascade, DaemonSetKey, ManagedBy};
 use planner::plan::{
     Access, Action, ActionTotals, BaseChange, Change, Counters, DaemonSetForecast, DaemonSetPlan,
     FieldChange, FieldOwner, NewPods, NodePlan, PauseState, PausedRollout, Reason, RevisionKind,
-    RevisionPlan, Strategy, Wave, Zones,
+    RevisionPlan, SharedBudget, Strategy, Wave, Zones,
 };
 use planner::words::count;
 
@@ -35,8 +36,13 @@ pub(crate) struct DaemonSetView<'a> {
     pub policy: Option<&'a str>,
     /// The DaemonSets that must be done before it begins, separated by commas.
     pub after: Option<String>,
+    /// `at most 2 nodes disturbed at once, together with`, and the DaemonSets that share that
+    /// budget, separated by commas.
+    pub shared_budget: Option<(String, String)>,
     /// `RollingUpdate, at most 42 of 412 unavailable`.
     pub strategy: String,
+    /// Whether a run can replace the pods of a wave by its number (`ds-apply step --wave`).
+    pub can_step: bool,
     /// Whether pods are replaced only after they are deleted manually.
     pub on_delete: bool,
     /// The paused or aborted rollout, and how it ends.
@@ -55,10 +61,14 @@ pub(crate) struct DaemonSetView<'a> {
     pub owned: Vec<OwnedField<'a>>,
     /// The steps of its policy; if it has only domains, one for all nodes. Empty for other policies.
     pub steps: Vec<StepView<'a>>,
+    /// Key of the node label by which its waves are divided.
+    pub domain_key: Option<&'a str>,
     /// What keeps the next wave from beginning, and what helps.
     pub waits_for: Vec<String>,
     /// `Earliest end Wed 04:40 CEST: work 1h 12m, soak 1h 15m, window opens Tue 02:00.`
     pub earliest_end: Option<String>,
+    /// Its course over time, if a policy makes it wait.
+    pub timeline: Option<TimelineView>,
     pub waves: Vec<WaveView<'a>>,
     /// Nodes in no wave: they change at once, wait, or stay as they are.
     pub at_once: Vec<NodeGroup<'a>>,
@@ -121,6 +131,7 @@ impl<'a> DaemonSetView<'a> {
             managed_by,
             policy,
             after,
+            shared_budget,
             strategy,
             pause,
             live_template: _,
@@ -133,6 +144,8 @@ impl<'a> DaemonSetView<'a> {
             forced_conflicts: _,
             new_pods,
             steps: _,
+            domain_key,
+            next_waves: _,
             waits_for,
             waves,
             nodes,
@@ -141,7 +154,8 @@ impl<'a> DaemonSetView<'a> {
         } = plan;
         let mut groups = groups_by_wave(nodes, zones);
         let at_once = groups.remove(&None).unwrap_or_default();
-        let several = waves.len() > 1;
+        let can_step = *strategy == Strategy::OnDelete && are_named(waves);
+        let several = waves.len() > 1 || can_step;
         let waves = waves.iter().map(|wave| {
             let groups = groups.remove(&Some(wave.index)).unwrap_or_default();
             let name = several.then_some((wave.index, wave.name.as_str()));
@@ -156,7 +170,9 @@ impl<'a> DaemonSetView<'a> {
             managed_by: managed_words(*managed_by),
             policy: policy.as_deref(),
             after: (!after.is_empty()).then(|| after.join(", ")),
+            shared_budget: shared_budget.as_ref().and_then(|it| shared_words(it, &plan.key())),
             strategy: strategy_words(*strategy, &plan.waves),
+            can_step,
             on_delete: *strategy == Strategy::OnDelete && plan.waves.is_empty(),
             pause: pause.as_ref().map(|pause| pause_words(pause, plan)),
             revision: revision_words(revision),
@@ -166,8 +182,10 @@ impl<'a> DaemonSetView<'a> {
             new_pods: new_pods.as_ref(),
             owned: owned(conflicts, leftovers),
             steps: StepView::all(plan, course, &times, zones),
+            domain_key: domain_key.as_deref(),
             waits_for: waits_for.iter().map(|wait| wait_words(wait, plan, &times)).collect(),
             earliest_end: course.and_then(|course| earliest_end(course, &times)),
+            timeline: TimelineView::of(plan, course, &times),
             waves: waves.collect(),
             at_once,
             nodes: nodes.iter().map(|node| NodeRow::of(node, several)).collect(),
@@ -195,6 +213,21 @@ impl<'a> DaemonSetView<'a> {
     pub(crate) fn access(&self) -> impl Iterator<Item = &'a Access> {
         self.new_pods.into_iter().flat_map(|pods| &pods.access)
     }
+}
+
+/// The shared budget in words; none if no other DaemonSet shares it.
+fn shared_words(shared: &SharedBudget, own: &DaemonSetKey) -> Option<(String, String)> {
+    let SharedBudget { nodes, daemon_sets } = shared;
+    let own = own.to_string();
+    let others: Vec<&str> =
+        daemon_sets.iter().map(String::as_str).filter(|other| *other != own).collect();
+    let words = format!("at most {} disturbed at once, together with", count(*nodes, "node"));
+    (!others.is_empty()).then(|| (words, others.join(", ")))
+}
+
+/// Whether waves are those of steps or domains.
+fn are_named(waves: &[Wave]) -> bool {
+    waves.iter().any(|wave| wave.step.is_some() || wave.domain.is_some())
 }
 
 /// Fields in conflict, then those that are kept.

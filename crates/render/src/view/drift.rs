@@ -9,6 +9,7 @@ use planner::plan::{
     Classified, Coded, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftTotals,
     FieldChange, NodeDrift, Reason, WriteOperation, Writer, Zones,
 };
+use planner::words::{agree, count};
 
 /// The classes of drift, in the order in which they are shown.
 pub(crate) const CLASSES: [DriftClass; 5] = [
@@ -50,6 +51,8 @@ pub(crate) struct DaemonSetDriftView<'a> {
 pub(crate) struct DeviationView<'a> {
     pub class: DriftClass,
     pub sentence: String,
+    /// Whether it is no drift: a rollout that waits.
+    pub is_expected: bool,
     /// For a field that differs: its change, and who wrote it.
     pub field: Option<FieldDrift<'a>>,
     pub state: NodeState,
@@ -102,9 +105,26 @@ impl<'a> DriftView<'a> {
         }
     }
 
+    /// The DaemonSets with something to report: drift, or a rollout that waits.
+    pub(crate) fn reported(&self) -> Vec<&DaemonSetDriftView<'a>> {
+        self.daemon_sets.iter().filter(|it| !it.deviations.is_empty()).collect()
+    }
+
     /// The DaemonSets that deviate.
     pub(crate) fn deviating(&self) -> Vec<&DaemonSetDriftView<'a>> {
-        self.daemon_sets.iter().filter(|it| !it.deviations.is_empty()).collect()
+        self.daemon_sets.iter().filter(|it| it.totals.iter().any(|number| *number > 0)).collect()
+    }
+
+    /// `1 rollout waits`, after a separator; empty without one.
+    pub(crate) fn waits_words(&self, separator: &str) -> String {
+        let all = self.daemon_sets.iter().flat_map(|it| &it.deviations);
+        match all.filter(|it| it.is_expected).count() {
+            0 => String::new(),
+            waits => {
+                let word = agree(waits, "waits", "wait");
+                format!("{separator}{} {word}", count(waits, "rollout"))
+            }
+        }
     }
 }
 
@@ -113,6 +133,7 @@ impl<'a> DaemonSetDriftView<'a> {
         let DaemonSetDrift { namespace, name, deviations } = drift;
         let of_class = |class| {
             let deviations = deviations.iter().filter(|it| it.class == class);
+            let deviations = deviations.filter(|it| !it.deviation.reason.is_expected());
             u32::try_from(deviations.count()).unwrap_or(u32::MAX)
         };
         Self {
@@ -147,6 +168,7 @@ impl<'a> DeviationView<'a> {
         Self {
             class: *class,
             sentence: deviation.to_string(),
+            is_expected: deviation.is_expected(),
             field: FieldDrift::of(deviation),
             state: state(deviation),
             groups: groups(nodes.iter().map(|it| ((), it.name, it.reasons)), zones),

@@ -121,7 +121,8 @@ fn guard_words(code: GuardCode) -> &'static str {
         GuardCode::OtherSource => "was applied from another source",
         GuardCode::PolicyChange => "loosens its policy",
         GuardCode::EmptyStep => "a step without nodes",
-        GuardCode::SurgeUnderPolicy => "surges under a policy with steps",
+        GuardCode::SurgeUnderPolicy => "surges under a policy with domains",
+        GuardCode::WindowTooShort => "no window is long enough",
     }
 }
 

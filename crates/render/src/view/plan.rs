@@ -79,14 +79,19 @@ impl<'a> PlanView<'a> {
         self.daemon_sets.iter().filter(|it| it.changes).collect()
     }
 
-    /// The DaemonSets with something to show, and the others.
+    /// The DaemonSets with something to show, and the others. Those with steps come first: their
+    /// rollouts take the longest.
     pub(crate) fn shown(&self) -> (Vec<&DaemonSetView<'a>>, Vec<&DaemonSetView<'a>>) {
-        self.daemon_sets.iter().partition(|it| it.changes || !it.nodes.is_empty())
+        let (mut shown, quiet): (Vec<_>, Vec<_>) =
+            self.daemon_sets.iter().partition(|it| it.changes || !it.nodes.is_empty());
+        shown.sort_by_key(|it| it.steps.is_empty());
+        (shown, quiet)
     }
 
     /// As [`Self::shown`], those with something to show by risk.
     pub(crate) fn by_risk(&self) -> (Vec<&DaemonSetView<'a>>, Vec<&DaemonSetView<'a>>) {
         let (mut shown, quiet) = self.shown();
+        // Of the same risk, those with steps stay first.
         shown.sort_by_key(|it| it.risk);
         (shown, quiet)
     }

@@ -17,6 +17,8 @@ use planner::rollout::{
 pub(crate) struct RolloutView<'a> {
     /// `NAMESPACE/NAME`.
     pub key: String,
+    /// The label by which its policy divides nodes into domains.
+    pub domain_key: Option<&'a str>,
     /// How it ended.
     pub outcome: String,
     /// Whether the target state is reached.
@@ -39,6 +41,8 @@ pub(crate) struct RolloutView<'a> {
     pub uses: Vec<BudgetUse>,
     /// The largest number of nodes that were skipped, which count in no number of `uses`.
     pub skipped: u32,
+    /// The times in which the run itself has waited for what its policy wants.
+    pub waits: Vec<(u32, u32)>,
     /// The events that are not a node's own, with their times.
     pub events: Vec<(u32, String)>,
 }
@@ -145,13 +149,14 @@ fn since(began: Option<Timestamp>, at: Timestamp) -> u32 {
 
 impl<'a> RolloutView<'a> {
     pub(crate) fn of(record: &'a Record) -> Self {
-        let Record { key, events, ending } = record;
+        let Record { key, domain_key, events, ending } = record;
         let Ending { outcome, interrupted: _, replaced, left } = ending;
         let began = events.first().map(|(at, _)| *at);
         let mut durations: Vec<i64> = replaced.iter().map(|replaced| replaced.seconds).collect();
         durations.sort_unstable();
         let mut view = Self {
             key: key.to_string(),
+            domain_key: domain_key.as_deref(),
             outcome: ending.to_string(),
             is_done: *outcome == Outcome::Done,
             began,
@@ -164,6 +169,7 @@ impl<'a> RolloutView<'a> {
             durations,
             uses: Vec::new(),
             skipped: 0,
+            waits: waits(events, began),
             events: Vec::new(),
         };
         let mut wave = None;
@@ -268,6 +274,33 @@ impl<'a> RolloutView<'a> {
     }
 }
 
+/// The times in which a run waits: each ends with the next write or delete, or with the run.
+fn waits(events: &[(Timestamp, Report)], began: Option<Timestamp>) -> Vec<(u32, u32)> {
+    let mut waits: Vec<(u32, u32)> = Vec::new();
+    let mut is_open = false;
+    for (at, report) in events {
+        let at = since(began, *at);
+        if let Some((_, until)) = waits.last_mut().filter(|_| is_open) {
+            *until = at;
+        }
+        match report {
+            Report::WaitingFor(_) if !is_open => {
+                waits.push((at, at));
+                is_open = true;
+            }
+            Report::Deleting(_) | Report::Writing(_) | Report::Stopping { .. } => is_open = false,
+            Report::WaitingFor(_)
+            | Report::Recovered { .. }
+            | Report::Arrived { .. }
+            | Report::Progress(_)
+            | Report::Failed { .. }
+            | Report::Revision(_)
+            | Report::LostReady { .. } => {}
+        }
+    }
+    waits
+}
+
 impl BudgetUse {
     fn of(at: u32, progress: &Progress) -> Self {
         let Progress {
@@ -347,7 +380,8 @@ mod tests {
                 left: BTreeMap::new(),
             };
             let events = (0..).map(at).zip(reports).collect();
-            let record = Record { key: DaemonSetKey::new("logging", "agent"), events, ending };
+            let key = DaemonSetKey::new("logging", "agent");
+            let record = Record { key, domain_key: None, events, ending };
             let view = RolloutView::of(&record);
             assert_eq!(["a", "b"].map(|node| view.nodes[node].wave), want, "{last}");
         }

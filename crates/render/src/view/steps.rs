@@ -77,7 +77,12 @@ impl<'a> StepView<'a> {
             }
         };
         if !plan.steps.is_empty() {
-            return (1..).zip(&plan.steps).map(step).collect();
+            let mut steps: Vec<Self> = (1..).zip(&plan.steps).map(step).collect();
+            // The implied last step may have no nodes of its own.
+            if steps.len() > 1 {
+                steps.pop_if(|last| last.nodes == 0 && last.waves.is_empty());
+            }
+            return steps;
         }
         let waves: Vec<&Wave> = plan.waves.iter().filter(|it| it.domain.is_some()).collect();
         if waves.is_empty() {
@@ -236,7 +241,7 @@ fn state_words(
 
 /// `step canary soaks until Wed 04:40 UTC: run ds-apply again then`.
 pub(super) fn wait_words(wait: &WaitsFor, plan: &DaemonSetPlan, times: &Times) -> String {
-    let WaitsFor { kind, step, domain, until } = wait;
+    let WaitsFor { kind, daemon_set, step, domain, until } = wait;
     let whose = match domain.as_deref() {
         None if plan.steps.is_empty() => String::new(),
         None => format!("step {} ", neutral::line(step)),
@@ -259,6 +264,14 @@ pub(super) fn wait_words(wait: &WaitsFor, plan: &DaemonSetPlan, times: &Times) -
         }
         (WaitKind::ReadyNode, _) => {
             format!("{whose}has no Ready node: run ds-apply again when one is Ready")
+        }
+        (WaitKind::Order, _) => {
+            let first = neutral::line(daemon_set.as_deref().unwrap_or("another DaemonSet"));
+            format!("comes after {first}: run ds-apply again when that is done")
+        }
+        // A plan does not decide it; a run that waits for it says so.
+        (WaitKind::SharedBudget, _) => {
+            format!("{whose}waits for nodes of the shared budget: run ds-apply again later")
         }
     }
 }
@@ -306,7 +319,7 @@ impl Times {
     }
 
     /// `Wed 04:40`.
-    fn clock(&self, at: Timestamp) -> String {
+    pub(crate) fn clock(&self, at: Timestamp) -> String {
         let is_near = at.duration_since(self.now).abs() < NEAR;
         let format = if is_near { "%a %H:%M" } else { "%a %Y-%m-%d %H:%M" };
         at.to_zoned(self.zone.clone()).strftime(format).to_string()

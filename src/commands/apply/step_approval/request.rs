@@ -12,7 +12,7 @@ use crate::warnings;
 use cluster::{Approvals, Scope, WritableCluster};
 use daemonset::model::{Approval, DaemonSetKey, DesiredDaemonSet, Snapshot, approvals_name};
 use planner::approval::{ApprovalCheck, Evidence, StepToApprove};
-use planner::plan::{self, DaemonSetPlan, Guard, GuardCode, Plan};
+use planner::plan::{self, DaemonSetPlan, Guard, GuardCode, Plan, RevisionKind};
 use planner::rollback;
 
 /// A DaemonSet of the source, its plan, and its approvals so far.
@@ -53,7 +53,8 @@ impl Request {
         shell: &Shell,
         cluster: &WritableCluster,
     ) -> Result<Self, Error> {
-        let Args { name, step, yes: _, source, require_ref, ownership, output: _ } = args;
+        let Args { name, step, yes: _, dry_run: _, source, require_ref, ownership, output: _ } =
+            args;
         let flags = SourceFlags { require_ref: require_ref.clone(), ..source.clone() };
         let narrow = NarrowFlags { names: vec![name.clone()], selector: None };
         let default = default_namespace(global, cluster);
@@ -119,13 +120,18 @@ impl Request {
         if *rolling_back {
             return Err(ApprovalError::RollingBack(key.clone()).into());
         }
+        if !daemon_set.has_changes() {
+            return Err(ApprovalError::RolledOut(key.clone()).into());
+        }
         if !step.earlier.is_empty() && !snapshot.coverage.leases {
             return Err(ApprovalError::ProgressUnknown(key.clone()).into());
         }
         let (note, template) = (snapshot.steps_note(key), daemon_set.target_template.as_str());
+        let was_rolled_out = daemon_set.revision.kind != RevisionKind::New;
+        let is_note_lost = note.is_none() && was_rolled_out && snapshot.coverage.leases;
         Ok(Target {
             step,
-            check: ApprovalCheck { uid, template, step: step.step, note, now: *now },
+            check: ApprovalCheck { uid, template, step: step.step, note, is_note_lost, now: *now },
             plan: daemon_set,
             evidence: Evidence::of(snapshot, daemon_set, step.earlier, note),
         })
@@ -151,6 +157,7 @@ impl Target<'_> {
     /// It is not.
     pub(super) fn check_turn(&self, key: &DaemonSetKey) -> Result<(), ApprovalError> {
         match self.step.waits_for(self.check.template, self.check.note) {
+            None if self.check.is_note_lost => Err(ApprovalError::NoteLost(key.clone())),
             None => Ok(()),
             Some((before, why)) => Err(ApprovalError::NotDone {
                 daemon_set: key.clone(),

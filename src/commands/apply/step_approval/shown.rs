@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::request::Target;
+use crate::commands::apply::approve::DRY_RUN;
 use crate::error::Error;
 use crate::output::Format;
 use crate::shell::Shell;
@@ -61,7 +62,7 @@ impl Shown<'_> {
         shell: &Shell,
     ) -> Result<(), Error> {
         let text = match self.output {
-            Format::Json => format!("{:#}\n", self.document(by, at)),
+            Format::Json => format!("{:#}\n", self.document(Some((by, at)))),
             _text => {
                 let (step, key) = (&self.target.step.step.name, self.target.plan.key());
                 let line = format!("step {step} of {key} {words} by {by} at {at:.0}");
@@ -71,7 +72,21 @@ impl Shown<'_> {
         shell.printer.out(text).map_err(Error::Output)
     }
 
-    fn document(&self, by: &str, at: Timestamp) -> serde_json::Value {
+    /// Prints that nothing was approved: it was a dry run.
+    pub(super) fn not_approved(&self, shell: &Shell) -> Result<(), Error> {
+        match self.output {
+            Format::Json => {
+                shell.printer.out(format!("{:#}\n", self.document(None))).map_err(Error::Output)?;
+            }
+            _text => {}
+        }
+        shell.printer.note(DRY_RUN);
+        Ok(())
+    }
+
+    /// The document; without an approval of a dry run.
+    fn document(&self, approved: Option<(&str, Timestamp)>) -> serde_json::Value {
+        let (by, at) = approved.unzip();
         let Target { step, check, plan, evidence } = self.target;
         let SourceInfo { commit, subject, .. } = self.source;
         json!({

@@ -15,6 +15,8 @@ fn rollouts_without_a_controller() {
     thread::scope(|scope| {
         for scenario in [
             paced_and_undone,
+            in_steps,
+            in_steps_before_a_surge,
             surged,
             on_delete,
             aborted,
@@ -58,6 +60,50 @@ fn paced_and_undone(plane: &ControlPlane) {
     let status = stdout(&agent.ds_plan(&["status", "paced/agent"], "")).clone();
     let columns: Vec<&str> = status.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(columns[..6], ["agent", "8", "8", "8", "8", "8"], "{status}");
+}
+
+/// Steps, domains, soaks and windows, as with a controller; but no pod is created while nobody runs.
+fn in_steps(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "in-steps");
+    let version = |image: &str| slowly(&manifest("in-steps", image, &at_most("2")));
+    agent.apply(&version("v1"), &[], 0);
+    let policy = "steps: [{name: canary, nodes: 2, spread: topology.kubernetes.io/zone, soak: 3s}]
+  domains: {key: topology.kubernetes.io/zone, first: [c]}
+  windows: [{schedule: '* * * * *', duration: 1h}]";
+    let watcher = agent.watch(NODES);
+    let text = agent.apply_under(policy, &version("v2"), 8);
+    assert!(text.contains("waiting: step canary soaks until"), "{text}");
+    assert_eq!(agent.pods_of("v2"), 2);
+    let text = agent.apply_under(policy, &version("v2"), 8);
+    assert!(text.contains("waiting: step canary soaks until"), "{text}");
+    thread::sleep(Duration::from_secs(4));
+    agent.apply_under(policy, &version("v2"), 0);
+    let seen = watcher.end();
+    assert_eq!((seen.deleted.len(), seen.most_unavailable <= 2), (NODES, true), "{seen:?}");
+    for together in &seen.together {
+        let zones: BTreeSet<&str> = together.iter().map(|node| &node[..1]).collect();
+        assert!(zones.len() <= 1, "one zone at once: {together:?}");
+    }
+    agent.is_whole(&version("v2"), NODES);
+}
+
+fn in_steps_before_a_surge(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "in-steps-surged");
+    let surge =
+        "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 2}}";
+    let version = |image: &str| slowly(&manifest("in-steps-surged", image, surge));
+    agent.apply(&version("v1"), &[], 0);
+    let policy = "steps: [{name: canary, nodes: 1}]";
+    let watcher = agent.watch(NODES);
+    agent.apply_under(policy, &version("v2"), 0);
+    let seen = watcher.end();
+    let gaps = seen.together.iter().filter(|nodes| !nodes.is_empty());
+    assert_eq!(
+        (gaps.count(), seen.most_unavailable),
+        (1, 1),
+        "only the canary has a gap: {seen:?}"
+    );
+    agent.is_whole(&version("v2"), NODES);
 }
 
 fn surged(plane: &ControlPlane) {

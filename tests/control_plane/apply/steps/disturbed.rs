@@ -53,19 +53,27 @@ fn without_history(plane: &ControlPlane) {
 }
 
 /// `kubectl rollout restart` changes the template that is live, and owns the field from then on. No
-/// pod restarts during the pause; the next run moves the canaries on to the changed target, cannot
-/// put back exactly what was live before, and says so.
+/// pod restarts during the pause. With the restart, it is another template: its steps begin anew, with
+/// the same canaries. The flag that takes the field from kubectl drops the restart.
 fn restarted_by_kubectl(plane: &ControlPlane) {
     let it = Staged::new(plane, "restarted-wait", 6, LONG);
     it.soaks();
-    let (others, canaries) = (it.pods("v1"), it.nodes_with("v2"));
+    let (others, canaries) = (it.pods("v1"), it.pods("v2"));
     it.fleet.kubectl(&["rollout", "restart", "daemonset/agent"]);
     it.wait_for_the_controller();
     assert_eq!(it.pods("v1"), others, "the controller replaces nothing");
-    ends(&it.run("v2", &[]), 4, &["restartedAt] kept", "paused: the live template is that of"]);
-    assert_eq!((it.pods("v1"), it.nodes_with("v2")), (others, canaries), "no other node begins");
+    ends(&it.run("v2", &[]), 8, &["restartedAt] kept", "waiting: step canary soaks until"]);
+    let again = it.pods("v2");
+    assert_eq!(it.pods("v1"), others, "no other node begins");
+    assert!(again.keys().eq(canaries.keys()) && again != canaries, "{again:?} {canaries:?}");
     let live = it.live();
-    assert_eq!((&*live.image, &*live.strategy), ("v1", "OnDelete"));
+    it.is_waiting(&live);
+    assert_eq!(live.image, "v1");
+    let dropped = it.run("v2", &["--force-conflicts=kubectl-rollout"]);
+    ends(&dropped, 8, &["waiting: step canary soaks until"]);
+    let annotations = "--output=jsonpath={.spec.template.metadata.annotations}";
+    assert_eq!(it.fleet.kubectl(&["get", "daemonset", "agent", annotations]), "");
+    assert_eq!((it.pods("v1"), it.nodes_with("v2")), (others, canaries.into_keys().collect()));
 }
 
 /// Another client changes the image: that is found before anything is written. With its fields taken,

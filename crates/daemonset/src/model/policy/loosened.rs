@@ -22,6 +22,7 @@ impl PolicySpec {
             skip_unready_nodes,
             max_restarts,
             after: predecessors,
+            shared_budget,
             domains,
             steps,
             windows,
@@ -48,6 +49,7 @@ impl PolicySpec {
                 .then(|| differs("managedBy", managed_by, after.managed_by)),
             (!contains(&after.after, predecessors))
                 .then(|| differs("after", listed(predecessors), listed(&after.after))),
+            shared_budget_loosened(*shared_budget, after.shared_budget),
             domains_loosened(domains.as_ref(), after.domains.as_ref()),
             (!keep_all(steps, &after.steps))
                 .then(|| differs("steps", listed(steps), listed(&after.steps))),
@@ -76,6 +78,13 @@ fn max_unavailable_loosened(
     after: Option<IntOrPercent>,
 ) -> Option<String> {
     allows_more(before, after).then(|| differs("maxUnavailable", or_none(before), or_none(after)))
+}
+
+fn shared_budget_loosened(
+    before: Option<IntOrPercent>,
+    after: Option<IntOrPercent>,
+) -> Option<String> {
+    allows_more(before, after).then(|| differs("sharedBudget", or_none(before), or_none(after)))
 }
 
 fn min_ready_loosened(before: Option<u32>, after: Option<u32>) -> Option<String> {
@@ -216,6 +225,14 @@ mod tests {
             (json!({"after": ["a/b", "a/c"]}), json!({"after": ["a/c"]}), "after from a/b; a/c to"),
             (json!({"after": ["a/b"]}), json!({"after": ["a/c", "a/b"]}), ""),
             (json!({}), json!({"after": ["a/b"]}), ""),
+            (json!({"sharedBudget": 3}), json!({}), "sharedBudget from 3 to none"),
+            (
+                json!({"sharedBudget": 3}),
+                json!({"sharedBudget": "1%"}),
+                "sharedBudget from 3 to 1%",
+            ),
+            (json!({"sharedBudget": 3}), json!({"sharedBudget": 2}), ""),
+            (json!({}), json!({"sharedBudget": 3}), ""),
             (same(), json!({}), "domains from zone, 2 at once, maxUnavailable 20%, first c, soak"),
             (same(), same(), ""),
             (json!({}), same(), ""),

@@ -202,6 +202,11 @@ impl Opening {
         i64::try_from(seconds).is_ok_and(|it| SignedDuration::from_secs(it) <= lasts)
     }
 
+    /// Its length; none if it does not close.
+    pub fn length(self) -> Option<SignedDuration> {
+        Some(self.closes?.duration_since(self.opens))
+    }
+
     /// `Tue 02:00 to 05:00 Europe/Berlin`; with the date if it is not within six days from now.
     pub fn text(self, zone: &TimeZoneName, now: Timestamp) -> impl fmt::Display {
         let moment = |at: Timestamp| {

@@ -29,6 +29,10 @@ pub struct DaemonSetForecast {
     /// Each step that is not done; empty if the policy has no steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepForecast>,
+    /// Its course over time: updates, soaks, and what else is waited for; empty if no policy makes the
+    /// rollout wait. Spans of different waves may overlap.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<ForecastSpan>,
     /// The first opening of a maintenance window that has to be waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_opens: Option<Timestamp>,
@@ -57,4 +61,36 @@ pub struct StepForecast {
     pub begins: Timestamp,
     /// The time at which its last soak ends.
     pub ends: Timestamp,
+}
+
+/// A part of the course of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForecastSpan {
+    /// What happens.
+    pub kind: SpanKind,
+    /// The step; none if the policy has no steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// Number of the wave; none if it is about the whole step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave: Option<u32>,
+    /// Its beginning.
+    pub from: Timestamp,
+    /// Its end. A wait for an approval has no length: nobody knows it.
+    pub until: Timestamp,
+}
+
+/// The kind of a part of the course of a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SpanKind {
+    /// The nodes of a wave are updated.
+    Update,
+    /// New pods must stay up.
+    Soak,
+    /// No window is open for long enough.
+    Closed,
+    /// A person must approve the step, which has no approval yet.
+    Approval,
 }

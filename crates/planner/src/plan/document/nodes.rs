@@ -12,7 +12,8 @@ use daemonset::model::{MinReady, NodeName, PodName, Ramp, RevisionHash, Uid};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Wave {
-    /// Position in the order of waves, from 1.
+    /// Its number, in the order of waves. Waves that are finished are left out, but counted: a wave
+    /// keeps its number while the rollout proceeds.
     pub index: u32,
     /// Name of the wave: of its step and its domain.
     pub name: String,
@@ -35,6 +36,10 @@ pub struct Wave {
     /// no domains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domains_at_once: Option<u32>,
+    /// Maximum number of nodes that it disturbs together with other DaemonSets; none if the policy
+    /// has no shared budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_budget: Option<u32>,
     /// How fast the number of nodes in progress grows to these limits.
     #[serde(default)]
     pub ramp: Ramp,
@@ -112,6 +117,7 @@ impl Wave {
             max_surge: 0,
             domain_max_unavailable: None,
             domains_at_once: None,
+            shared_budget: None,
             ramp: Ramp::None,
             min_ready_seconds: MinReady::default(),
             soak_seconds: 0,
@@ -122,7 +128,8 @@ impl Wave {
     /// Maximum number of nodes in progress: without an available pod, or with two pods.
     pub fn at_a_time(&self) -> u32 {
         let limit = self.max_unavailable.max(self.max_surge);
-        self.domain_max_unavailable.map_or(limit, |domain| limit.min(domain)).max(1)
+        let narrower = [self.domain_max_unavailable, self.shared_budget];
+        narrower.into_iter().flatten().fold(limit, u32::min).max(1)
     }
 
     /// Number of nodes in each round; all pods of a round are available before the next one starts.

@@ -51,8 +51,10 @@ pub enum GuardCode {
     PolicyChange,
     /// A step of the policy selects no node.
     EmptyStep,
-    /// The policy has steps or domains, and the DaemonSet surges.
+    /// The policy has domains, and the DaemonSet surges.
     SurgeUnderPolicy,
+    /// No window of the policy is open for as long as the update of one node takes.
+    WindowTooShort,
 }
 
 /// A condition that should be known before the apply but does not block it.

@@ -38,9 +38,10 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// Whether there is any deviation.
+    /// Whether there is any deviation that is not [expected](Deviation::is_expected).
     pub fn is_found(&self) -> bool {
-        self.daemon_sets.iter().any(|one| !one.deviations.is_empty())
+        let mut all = self.daemon_sets.iter().flat_map(|one| &one.deviations);
+        all.any(|one| !one.deviation.reason.is_expected())
     }
 }
 
@@ -338,6 +339,12 @@ impl Deviation {
         }
     }
 
+    /// Whether it is no drift: the policy of a rollout lets no more nodes begin for now, and it is not
+    /// forgotten. It is reported, but not counted.
+    pub fn is_expected(&self) -> bool {
+        matches!(self, Self::Waiting { pause: _, overdue_seconds: None })
+    }
+
     /// The deviation of a DaemonSet with this paused or aborted rollout.
     pub(super) fn of_pause(pause: PausedRollout, now: Timestamp) -> Self {
         match pause.state {
@@ -453,8 +460,11 @@ pub struct DriftTotals {
 }
 
 impl DriftTotals {
-    /// Counts a deviation of `class`.
-    pub fn add(&mut self, class: DriftClass) {
+    /// Counts a deviation, if it is drift.
+    pub fn add(&mut self, Classified { class, deviation }: &Classified) {
+        if deviation.reason.is_expected() {
+            return;
+        }
         *match class {
             DriftClass::Spec => &mut self.spec,
             DriftClass::Pod => &mut self.pod,

@@ -319,6 +319,7 @@ fn annotation(cluster: &Cluster, state: PauseState) -> String {
         commit: Some("4f2c9e1".into()),
         by: Some("ci".into()),
         failed: None,
+        target: None,
         waits_for: Vec::new(),
     };
     serde_json::to_string(&pause).unwrap()

@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::plan::document::{DaemonSetPlan, StepForecast, StepState, Wave};
+use crate::plan::document::{
+    DaemonSetPlan, ForecastSpan, SpanKind, StepForecast, StepPlan, StepState, Wave,
+};
 use crate::steps::WaitKind;
 use daemonset::model::{Calendar, Opening};
 
@@ -37,6 +39,8 @@ pub(super) struct Timeline {
     pub soak: u64,
     /// Each step that is not done.
     pub steps: Vec<StepForecast>,
+    /// All parts, in order of their beginnings.
+    pub spans: Vec<ForecastSpan>,
     /// The first opening that is waited for.
     pub window_opens: Option<Timestamp>,
     /// The end; none if no window opens.
@@ -54,12 +58,15 @@ pub(super) fn timeline(plan: &DaemonSetPlan, pace: Pace<'_>, from: Timestamp) ->
         updated_in_run: 0,
         opening: None,
         window_opens: None,
+        step: None,
+        spans: Vec::new(),
     };
     let mut steps = Vec::new();
     let went_through = clock.steps(plan, &mut steps);
-    let Clock { now, work, soak, first_run, window_opens, .. } = clock;
+    let Clock { now, work, soak, first_run, window_opens, mut spans, .. } = clock;
     let first_run = first_run.unwrap_or(work);
-    Timeline { work, first_run, soak, steps, window_opens, end: went_through.map(|()| now) }
+    spans.sort_by_key(|span| span.from);
+    Timeline { work, first_run, soak, steps, spans, window_opens, end: went_through.map(|()| now) }
 }
 
 /// The state at a moment of the rollout.
@@ -74,6 +81,9 @@ struct Clock<'a> {
     /// The opening in which the clock is.
     opening: Option<Opening>,
     window_opens: Option<Timestamp>,
+    /// The step in progress.
+    step: Option<String>,
+    spans: Vec<ForecastSpan>,
 }
 
 impl Clock<'_> {
@@ -90,12 +100,15 @@ impl Clock<'_> {
         let mut domains = Some(domains);
         for (at, step) in plan.steps.iter().enumerate() {
             let (begins, work, soak) = (self.now, self.work, self.soak);
+            self.step = Some(step.name.clone());
             match step.state {
                 StepState::Done => continue,
                 StepState::Soaking => {
                     let until =
                         soaks.clone().find(|it| it.domain.is_none()).and_then(|it| it.until);
-                    self.soak_until(until.unwrap_or_else(|| self.later(step.soak_seconds.into())));
+                    let until = until.unwrap_or_else(|| self.later(step.soak_seconds.into()));
+                    self.span(SpanKind::Soak, None, until);
+                    self.soak_until(until);
                 }
                 StepState::InProgress | StepState::Pending => {
                     let waves: Vec<&Wave> = plan
@@ -104,8 +117,13 @@ impl Clock<'_> {
                         .filter(|it| it.step.as_ref() == Some(&step.name))
                         .collect();
                     let is_last = at + 1 == plan.steps.len();
+                    if needs_approval(step) {
+                        self.span(SpanKind::Approval, None, self.now);
+                    }
                     self.waves(&waves, domains.take().unwrap_or_default(), is_last)?;
-                    self.soak_until(self.later(step.soak_seconds.into()));
+                    let until = self.later(step.soak_seconds.into());
+                    self.span(SpanKind::Soak, None, until);
+                    self.soak_until(until);
                 }
             }
             done.push(StepForecast {
@@ -141,9 +159,18 @@ impl Clock<'_> {
                 }
             } else if !self.waits_for_window()? {
                 self.round(&mut open);
-                let ended = open.extract_if(.., |part| part.left == 0);
-                let soaks = ended.map(|part| part.wave.soak_seconds).filter(|soak| *soak > 0);
-                soaking.extend(soaks.map(|soak| self.later(soak.into())));
+                for part in open.extract_if(.., |part| part.left == 0) {
+                    let soak = part.wave.soak_seconds;
+                    let until = self.later(soak.into());
+                    // After the last domain of all steps but the last, the soak of the step counts.
+                    let is_counted = is_last || !later.is_empty();
+                    if soak > 0 && is_counted {
+                        self.span(SpanKind::Soak, Some(part.wave.index), until);
+                    }
+                    if soak > 0 {
+                        soaking.push(until);
+                    }
+                }
             }
         }
     }
@@ -156,10 +183,12 @@ impl Clock<'_> {
         let budget = first.max_unavailable.max(first.max_surge).max(1);
         let mut room = first.ramp.window(self.updated_in_run, budget).max(1);
         let mut nodes = 0;
+        let mut updated = Vec::new();
         for part in open {
             let of_domain = part.wave.domain_max_unavailable.unwrap_or(u32::MAX).max(1);
             let taken = part.left.min(of_domain).min(room);
             part.left -= taken;
+            updated.extend((taken > 0).then_some(part.wave.index));
             room -= taken;
             nodes += taken;
         }
@@ -168,7 +197,9 @@ impl Clock<'_> {
         let up = if is_first { min_ready.first } else { min_ready.others };
         let takes = stop + creating.max(self.pace.start) + u64::from(up);
         self.work += takes;
-        self.now = self.later(takes);
+        let until = self.later(takes);
+        updated.into_iter().for_each(|wave| self.span(SpanKind::Update, Some(wave), until));
+        self.now = until;
     }
 
     /// Waits until a node may begin; returns whether that took any time. `None` if no window opens.
@@ -187,6 +218,7 @@ impl Clock<'_> {
             return Some(false);
         }
         self.window_opens.get_or_insert(next.opens);
+        self.span(SpanKind::Closed, None, next.opens);
         self.goes_on_at(next.opens);
         Some(true)
     }
@@ -196,6 +228,21 @@ impl Clock<'_> {
         if let Ok(seconds @ 1..) = u64::try_from(lasts) {
             self.soak += seconds;
             self.goes_on_at(until);
+        }
+    }
+
+    /// Adds a part that begins now. Rounds of one wave that follow one another are one part.
+    fn span(&mut self, kind: SpanKind, wave: Option<u32>, until: Timestamp) {
+        let (step, from) = (self.step.clone(), self.now);
+        if until == from && kind != SpanKind::Approval {
+            return;
+        }
+        let continued = self.spans.iter_mut().rev().find(|span| {
+            span.kind == kind && span.wave == wave && span.step == step && span.until == from
+        });
+        match continued {
+            Some(span) if kind == SpanKind::Update => span.until = until,
+            Some(_) | None => self.spans.push(ForecastSpan { kind, step, wave, from, until }),
         }
     }
 
@@ -210,6 +257,11 @@ impl Clock<'_> {
         let by = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
         self.now.checked_add(by).unwrap_or(Timestamp::MAX)
     }
+}
+
+/// Whether a person has to approve the step first.
+fn needs_approval(step: &StepPlan) -> bool {
+    step.approve && step.approved.is_none() && step.updated < step.nodes
 }
 
 /// The part of a wave that is not updated yet.

@@ -80,9 +80,9 @@ fn each_flaw_is_found() {
         (
             "a wave with a wrong number",
             |it| {
-                it.waves[0].index = 2;
+                it.waves[0].index = 0;
                 for node in &mut it.nodes {
-                    node.wave = node.wave.map(|_| 2);
+                    node.wave = node.wave.map(|_| 0);
                 }
             },
             "WaveNumbers",
@@ -187,6 +187,32 @@ fn each_flaw_of_steps_is_found() {
     for (rule, break_it, want) in rows {
         let mut plan = stepped();
         break_it(&mut plan.daemon_sets[0]);
+        let flaws: Vec<String> =
+            lint(&plan).iter().map(|note| format!("{:?}", note.flaw)).collect();
+        assert_eq!(flaws.join(", "), want, "{rule}");
+    }
+}
+
+/// The linter knows only the document: a step before the surge may not surge, and the last may not
+/// make nodes unavailable.
+#[test]
+fn flaws_of_steps_before_a_surge_are_found() {
+    type Break = fn(&mut DaemonSetPlan);
+    let rows: [(&str, Break, &str); 5] = [
+        ("nothing is wrong", |_| {}, ""),
+        ("the canary surges", |it| it.waves[0].max_surge = 1, "Budget(1)"),
+        ("the canary has no budget", |it| it.waves[0].max_unavailable = 0, "Budget(1)"),
+        ("the rest is unavailable", |it| it.waves[2].max_unavailable = 1, "Budget(3)"),
+        ("the rest surges too far", |it| it.waves[2].max_surge = 3, "Budget(3)"),
+    ];
+    for (rule, break_it, want) in rows {
+        let mut plan = stepped();
+        let one = &mut plan.daemon_sets[0];
+        one.strategy = Strategy::RollingUpdate { max_unavailable: 0, max_surge: 2, desired: 6 };
+        for wave in &mut one.waves[2..] {
+            (wave.max_unavailable, wave.max_surge) = (0, 2);
+        }
+        break_it(one);
         let flaws: Vec<String> =
             lint(&plan).iter().map(|note| format!("{:?}", note.flaw)).collect();
         assert_eq!(flaws.join(", "), want, "{rule}");

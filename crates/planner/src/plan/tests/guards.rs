@@ -3,7 +3,7 @@
 use super::*;
 
 /// A cluster of three nodes whose first new pod has this failure.
-fn with_failed_pod(reason: &str) -> Cluster {
+pub(super) fn with_failed_pod(reason: &str) -> Cluster {
     let mut cluster = settled(3);
     cluster.set_image("foo/bar:2");
     cluster.sync();
@@ -165,7 +165,7 @@ fn a_selector_change_is_blocked_and_no_action_is_planned() {
 }
 
 /// The plan of a new template under a policy with these fields in its `spec`.
-fn paced(cluster: &mut Cluster, spec: &Value) -> Plan {
+pub(super) fn paced(cluster: &mut Cluster, spec: &Value) -> Plan {
     let mut policy = json!({
         "apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "p"},
         "spec": {"selects": {"names": ["default/foo"]}},

@@ -189,6 +189,7 @@ fn held(cluster: &Cluster, state: PauseState, failed: Option<String>) -> Snapsho
         commit: None,
         by: None,
         failed,
+        target: None,
         waits_for: Vec::new(),
     };
     let mut snapshot = snapshot(cluster);

@@ -333,3 +333,35 @@ fn a_missing_priority_class_is_warned_about_and_an_unknown_one_is_not_checked() 
         assert_eq!(found, Vec::from_iter(want), "{name} {known:?}");
     }
 }
+
+/// Seconds from the creation of the first node's pod until it was Ready, by its kubelet, and from then
+/// until now.
+#[test]
+fn kubelets_whose_clock_is_wrong_are_one_warning() {
+    for (ready, passed, want) in [
+        (3, 100, None),
+        (-30, 100, None),
+        (-31, 100, Some("on node-0 by at least 31s behind the API server")),
+        (103, 100, None),
+        (130, 100, None),
+        (131, 100, Some("on node-0 by at least 31s ahead of the API server")),
+        (86_500, 100, Some("on node-0 by at least 24h ahead of the API server")),
+    ] {
+        let mut cluster = settled(3);
+        let created = at(50_000);
+        cluster.now = created + jiff::SignedDuration::from_secs(passed);
+        for pod in &mut cluster.pods {
+            pod.created = Some(created);
+            pod.readiness = PodReadiness::Ready { since: Some(at(50_010)) };
+        }
+        let since = created + jiff::SignedDuration::from_secs(ready);
+        cluster.pods[0].readiness = PodReadiness::Ready { since: Some(since) };
+        let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+        let found: Vec<_> = plan.warnings.iter().filter(|it| it.code == "kubeletClock").collect();
+        assert_eq!(found.len(), usize::from(want.is_some()), "{ready}: {found:?}");
+        if let ([warning], Some(want)) = (&found[..], want) {
+            assert!(warning.message.contains(want), "{}", warning.message);
+            assert_eq!(warning.nodes, ["node-0"]);
+        }
+    }
+}

@@ -37,13 +37,18 @@ fn interference_is_named_and_nothing_more_is_deleted() {
                     spec["template"]["metadata"]["annotations"] = restarted;
                 });
             },
-            |it| matches!(it, Outcome::Stale { change: Interference::Template { .. }, held: true }),
+            |it| match it {
+                Outcome::Stale { change: Interference::Template { restarted, .. }, held: true } => {
+                    *restarted
+                }
+                _ => false,
+            },
         ),
         (
             "rollout undo",
             |sim| sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v1".into()),
             |it| match it {
-                Outcome::Stale { change: Interference::Template { revision }, held: true } => {
+                Outcome::Stale { change: Interference::Template { revision, .. }, held: true } => {
                     revision.is_some()
                 }
                 _ => false,

@@ -69,6 +69,8 @@ pub(super) struct Decision {
     pub seen: Seen,
     pub now: Timestamp,
     pub deletes: Vec<Delete>,
+    /// Whether it writes the declared strategy: then the controller acts by it.
+    pub resumes: bool,
 }
 
 /// The pace of the controller: the whole budget at once, and Ready is available.
@@ -200,7 +202,11 @@ impl Run {
                 _ => None,
             };
             let all = effects.iter().filter_map(deleted).collect();
-            decisions.push(Decision { seen, now: self.sim.now(), deletes: all });
+            let resumes = effects.iter().any(|effect| match effect {
+                Effect::Write(write) => write.pause.is_none(),
+                _ => false,
+            });
+            decisions.push(Decision { seen, now: self.sim.now(), deletes: all, resumes });
         }
         for effect in effects {
             assert!(self.ended.is_none(), "no effect after the end");

@@ -51,6 +51,7 @@ impl Seen {
             pods: &self.pods,
             revisions: &self.revisions,
             node_placements: None,
+            siblings: None,
             is_current: self.is_current,
         }
     }
@@ -85,6 +86,8 @@ pub(super) struct Sim {
     pub approvals: BTreeMap<String, Approval>,
     /// Writes that were executed.
     pub writes: Vec<Write>,
+    /// The annotation of `kubectl rollout restart`.
+    restart: Option<Value>,
 }
 
 pub(super) const REFUSED: &str = "pods \"foo-\" is forbidden: violates PodSecurity";
@@ -114,6 +117,7 @@ impl Sim {
             note: None,
             approvals: BTreeMap::new(),
             writes: Vec::new(),
+            restart: None,
         };
         sim.edit(|spec| spec["updateStrategy"] = strategy.clone());
         sim.pass(60);
@@ -290,6 +294,13 @@ impl Sim {
         Arc::make_mut(&mut self.cluster.daemon_set.raw)["spec"]["updateStrategy"] = strategy;
     }
 
+    /// `kubectl rollout restart`.
+    pub(super) fn restart(&mut self) {
+        let restart = json!({"kubectl.kubernetes.io/restartedAt": self.now().to_string()});
+        self.edit(|spec| spec["template"]["metadata"]["annotations"] = restart.clone());
+        self.restart = Some(restart);
+    }
+
     /// Executes a server-side apply with its preconditions.
     pub(super) fn write(&mut self, write: &Write) -> Result<Written, Failure> {
         let object = write.object();
@@ -308,7 +319,12 @@ impl Sim {
                 }
             }
         }
-        let (template, strategy) = (&object["spec"]["template"], &object["spec"]["updateStrategy"]);
+        let mut template = object["spec"]["template"].clone();
+        if let Some(restart) = &self.restart {
+            // It belongs to kubectl.
+            template["metadata"]["annotations"] = restart.clone();
+        }
+        let (template, strategy) = (&template, &object["spec"]["updateStrategy"]);
         let same =
             self.cluster.daemon_set.spec.template.raw() == template && self.strategy() == *strategy;
         if same {

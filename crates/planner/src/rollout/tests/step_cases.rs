@@ -127,6 +127,7 @@ pub(super) fn rules() -> impl Strategy<Value = Rules> {
                 on_failure,
                 max_unavailable,
                 declared,
+                surges: false,
                 skips_all,
                 min_ready,
                 ramps,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::run::{Post, Run, declared, target};
-use super::sim::Sim;
+use super::sim::{Sim, rolling, surging};
 use super::step_cases::{Fault, Op, faults, op, rules};
 use super::step_observer::{NODE_SECONDS, Observer, Rules, Selects};
 use crate::plan::{PauseState, template_digest};
@@ -34,7 +34,9 @@ struct World {
 
 impl World {
     fn new(nodes: usize, rules: Rules, faults: &[(usize, Fault)]) -> Self {
-        let mut sim = Sim::of(nodes, &json!(rules.declared));
+        let declared = json!(rules.declared);
+        let strategy = if rules.surges { surging(&declared) } else { rolling(&declared) };
+        let mut sim = Sim::with_strategy(nodes, &strategy);
         sim.stop = 2;
         for (at, node) in sim.cluster.nodes.iter_mut().enumerate() {
             let zone = ZONES.get(at % 4).map(|zone| ("zone", *zone));
@@ -247,7 +249,6 @@ impl World {
             Op::LoseNote => {
                 if self.is_idle {
                     self.sim().note = None;
-                    self.observer.forgets();
                 }
             }
             Op::Approve(step) => self.approve(step),
@@ -379,11 +380,22 @@ impl World {
                     self.pass(u16::try_from(seconds).unwrap());
                 }
                 (WaitKind::Soak | WaitKind::Window | WaitKind::ReadyNode, None)
-                | (WaitKind::ReadyNode, Some(_)) => {
+                | (WaitKind::ReadyNode, Some(_))
+                | (WaitKind::Order | WaitKind::SharedBudget, _) => {
                     self.observer.broken.push(format!("waits for ever: {wait}"));
                 }
             }
         }
+    }
+
+    /// All nodes have the last image, and nothing is paused.
+    fn assert_complete(&mut self) {
+        let last = self.run();
+        last.pass(90);
+        let images = last.images();
+        let pause = last.pause();
+        let is_complete = images.keys().all(|image| image == "v9") && pause.is_none();
+        assert!(is_complete, "{images:?} {pause:?}\n{:#?}", self.history);
     }
 
     fn assert_lawful(&self) {
@@ -411,9 +423,24 @@ proptest! {
         world.assert_lawful();
         world.repeat();
         world.assert_lawful();
-        let last = world.run();
-        last.pass(90);
-        prop_assert!(last.images().into_keys().all(|image| image == "v9"), "{:?}", last.images());
-        prop_assert_eq!(last.pause(), None);
+        world.assert_complete();
+    }
+
+    #[test]
+    fn a_surge_begins_only_in_the_last_step_whatever_happens(
+        nodes in 4..9_usize,
+        rules in rules(),
+        faults in faults(),
+        ops in prop::collection::vec(op(), 0..120),
+    ) {
+        let rules = Rules { surges: true, domains: None, ..rules };
+        let mut world = World::new(nodes, rules, &faults);
+        for op in ops {
+            world.perform(op);
+        }
+        world.assert_lawful();
+        world.repeat();
+        world.assert_lawful();
+        world.assert_complete();
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct Rules {
     pub max_unavailable: Option<usize>,
     /// Limit of the object's own strategy.
     pub declared: usize,
+    /// Whether that is `maxSurge`.
+    pub surges: bool,
     /// Whether any number of NotReady nodes is skipped, or just one.
     pub skips_all: bool,
     pub min_ready: usize,
@@ -201,6 +203,8 @@ struct Soaking {
     /// When it was seen complete first: how long its pods have been up is read from them.
     complete_since: Option<Timestamp>,
     is_complete: bool,
+    /// Whether all of its pods have been up for long enough at the last look.
+    has_soaked: bool,
     is_done: bool,
 }
 
@@ -210,6 +214,7 @@ impl Soaking {
             return;
         }
         self.is_complete = is_complete;
+        self.has_soaked = is_complete && up_for >= soak;
         if !is_complete {
             return;
         }
@@ -296,12 +301,6 @@ impl Observer {
         self.used.retain(|(it, _)| *it != step);
     }
 
-    /// The note is lost: nothing says any more which approvals are used up.
-    pub(super) fn forgets(&mut self) {
-        let used = std::mem::take(&mut self.used);
-        self.approvals.extend(used);
-    }
-
     /// A rollout has ended: approvals are used up.
     pub(super) fn ends(&mut self, is_done: bool) {
         let given = std::mem::take(&mut self.approvals);
@@ -316,7 +315,7 @@ impl Observer {
 
     /// One step of the run.
     pub(super) fn judge(&mut self, decision: &Decision) {
-        let Decision { seen, now, deletes } = decision;
+        let Decision { seen, now, deletes, resumes } = decision;
         let here = self.here(seen, *now);
         self.look(&here, *now);
         // A failure puts the last good template back before it replaces pods, those of a version
@@ -324,6 +323,10 @@ impl Observer {
         let live = seen.daemon_set.as_ref().map(|it| it.spec.template.raw());
         let image = live.map(|it| &it["spec"]["containers"][0]["image"]);
         let goes_back = image.is_some_and(|image| *image != *self.target);
+        if self.rules.surges && *resumes && here.iter().any(Here::is_outdated) {
+            let law = self.surge_too_early(&here, *now);
+            self.broken.extend(law.map(|law| format!("{now}: {law}")));
+        }
         for delete in deletes {
             let here = self.here(seen, *now);
             if !self.sent.contains_key(&delete.uid) {
@@ -352,7 +355,10 @@ impl Observer {
         };
         let here = |node| {
             let Node { name, labels, readiness, .. }: &Node = node;
-            let pod = seen.pods.iter().filter(|pod| pod.node() == Some(name)).find(stays);
+            // Of the two pods of a surge, the new one if it is up.
+            let pods = seen.pods.iter().filter(|pod| pod.node() == Some(name)).filter(stays);
+            let is_new = |pod: &Pod| image(pod).is_some_and(|image| *image == self.target);
+            let pod = pods.max_by_key(|pod| (pod.is_ready(), is_new(pod)));
             Here {
                 node,
                 is_ready: readiness.is_ready(),
@@ -452,7 +458,11 @@ impl Observer {
 
     fn over_total(&self, here: &[Here<'_>], it: &Here<'_>) -> Option<String> {
         let unavailable = here.iter().filter(|it| it.is_ready && !it.is_up()).count();
-        let limit = self.rules.max_unavailable.unwrap_or(usize::MAX).min(self.rules.declared);
+        let of_policy = self.rules.max_unavailable;
+        let limit = match self.rules.surges {
+            true => of_policy.unwrap_or(1),
+            false => of_policy.unwrap_or(usize::MAX).min(self.rules.declared),
+        };
         (it.is_up() && unavailable >= limit).then(|| format!("{unavailable} are unavailable"))
     }
 
@@ -507,6 +517,30 @@ impl Observer {
         let limit = of.iter().map(limits).max().unwrap_or(usize::MAX);
         let is_over = it.is_up() && unavailable >= limit;
         is_over.then(|| format!("{unavailable} are unavailable in its step"))
+    }
+
+    /// The law that is broken if the controller begins a surge now.
+    fn surge_too_early(&self, here: &[Here<'_>], now: Timestamp) -> Option<String> {
+        let second = now.as_second() % PERIOD;
+        if self.rules.windows && second + i64::from(NODE_SECONDS) > OPEN {
+            return Some(format!("a surge, {second} s after the last opening"));
+        }
+        // A step that was complete before may have lost a pod that nobody missed: then only the pods
+        // count.
+        let is_over = |step: &&Soaking| step.is_done || step.has_soaked;
+        let done = self.progress.steps.iter().take_while(is_over).count();
+        let rule = self.rules.steps.get(done)?;
+        // The step in progress is the last one if nothing else is outdated.
+        let named =
+            |it: &Here<'_>| self.rules.steps[..=done].iter().any(|rule| rule.nodes.names(it.node));
+        let all_named = here.iter().filter(|it| it.is_outdated()).all(named);
+        // A count takes nodes that are not Ready last, and one without a pod gets the new one anyway.
+        let unready = here.iter().any(|it| it.is_outdated() && !it.is_ready);
+        let taken = here.iter().filter(|it| it.is_ready || it.pod.is_some() || unready).count();
+        let covers = rule.nodes.count(here.len()).is_some_and(|count| count >= taken);
+        let is_approved = !rule.approve || self.approvals.contains(&(done, self.target.clone()));
+        (!is_approved || !(covers || all_named))
+            .then(|| format!("a surge, but step {done} is not done"))
     }
 
     /// Whether a node may be one of a step.

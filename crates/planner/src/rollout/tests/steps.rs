@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::run::{Run, plain_pace};
-use super::sim::{Fate, Sim};
+use super::run::{Run, plain_pace, task};
+use super::sim::{Fate, Sim, on_delete};
 use crate::plan::PauseState;
-use crate::rollout::{Outcome, Purpose};
+use crate::rollout::{Extent, Goal, Outcome, Purpose, RolledBack, Task};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::node;
 use daemonset::model::{Approval, PolicySpec, Ramp};
@@ -26,6 +26,16 @@ fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
             task.note = note;
         })
         .finish()
+}
+
+/// The same, where a node takes 20 s.
+fn start(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
+    let note = sim.note.clone();
+    Run::apply(sim, image).with(|task| {
+        task.pace = policy.clone();
+        task.note = note;
+        task.node_seconds = Some(20);
+    })
 }
 
 /// Kinds of what is waited for.
@@ -165,15 +175,23 @@ fn a_run_waits_itself_if_it_may() {
 }
 
 #[test]
-fn nothing_is_written_before_the_first_step_is_approved() {
+fn only_the_wait_is_noted_before_the_first_step_is_approved() {
     let steps = json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]});
     let policy = policy(steps);
     let first = run(Sim::of(3, &json!(1)), "v2", &policy);
     assert_eq!(waits(&first), [WaitKind::Approval]);
-    assert_eq!((first.sim.writes.len(), first.sim.note.as_ref()), (0, None));
+    let noted = first.sim.note.clone().unwrap();
+    assert_eq!((first.sim.writes.len(), noted.started_at, noted.steps.len()), (0, None, 0));
+    assert!(noted.waits_since.is_some_and(|since| since <= first.sim.now()));
+    let later = run(first.sim, "v2", &policy);
+    assert_eq!((waits(&later), later.sim.note.as_ref()), (vec![WaitKind::Approval], Some(&noted)));
+    // What another commit would have to wait for is another wait.
+    let other = run(later.sim, "v3", &policy);
+    assert_ne!(other.sim.note.as_ref().map(|note| &note.template), Some(&noted.template));
+    let first = run(other.sim, "v2", &policy);
     let approved = |sim: Sim, image: &str| {
         let run = Run::apply(sim, image);
-        let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+        let Goal::Apply(target) = &run.task.goal else { panic!() };
         Approval {
             uid: run.sim.cluster.daemon_set.uid.clone(),
             template: crate::plan::template_digest(target.template.raw()),
@@ -195,11 +213,23 @@ fn nothing_is_written_before_the_first_step_is_approved() {
     };
     let done = with(Sim::of(3, &json!(1)), "v2", &approval);
     assert_eq!(*done.outcome(), Outcome::Done);
+    assert_eq!(done.sim.note.as_ref().unwrap().waits_since, None);
     // It is used up: the same template again needs another one.
     let back = run(done.sim, "v1", &PolicySpec { steps: Vec::new(), ..policy.clone() });
     assert_eq!(*back.outcome(), Outcome::Done);
     let again = with(back.sim, "v2", &approval);
     assert_eq!(waits(&again), [WaitKind::Approval]);
+    // Also if the note that says so is lost: then a run asks again, and the next approval counts.
+    let mut sim = again.sim;
+    sim.note = None;
+    let lost = with(sim, "v2", &approval);
+    assert_eq!(waits(&lost), [WaitKind::Approval]);
+    let again = with(lost.sim, "v2", &approval);
+    assert_eq!(waits(&again), [WaitKind::Approval]);
+    let mut sim = again.sim;
+    sim.pass(1);
+    let anew = Approval { at: sim.now(), ..approval };
+    assert_eq!(*with(sim, "v2", &anew).outcome(), Outcome::Done);
 }
 
 #[test]
@@ -233,6 +263,55 @@ fn zones_follow_one_another_and_a_rollback_keeps_their_budgets() {
     assert_eq!(run.images(), [("v1".to_owned(), 9)].into());
 }
 
+/// Windows are open for the first three minutes of every ten.
+#[test]
+fn the_way_back_ignores_windows_but_not_the_budgets_of_zones() {
+    let fields = json!({
+        "onFailure": "rollback",
+        "progressDeadline": "240s",
+        "windows": [{"schedule": "*/10 * * * *", "duration": "3m"}],
+        "domains": {"key": "zone", "maxUnavailable": 1, "soak": "2m"},
+        "steps": [{"name": "most", "nodes": 8, "soak": "1h"}],
+    });
+    let policy = policy(fields);
+    let is_open = |now: jiff::Timestamp| now.as_second() % 600 < 180;
+    let mut sim = with_zones(Sim::of(9, &json!(3)));
+    sim.pass(600 - sim.now().as_second() % 600);
+    // The first zone is updated while the window is open; then one of its nodes loses its pod for good.
+    let started = start(sim, "v2", &policy).finish();
+    assert_eq!((waits(&started), started.deletes.len()), (vec![WaitKind::Soak], 3));
+    let mut sim = started.sim;
+    sim.pass(240);
+    assert!(!is_open(sim.now()));
+    let canary = sim.nodes_with("v2").remove(0);
+    sim.pod_on(&canary).restarts = 9;
+    let begun = sim.now();
+    let back = start(sim, "v2", &policy).finish();
+    let Outcome::Aborted { rolled_back, .. } = back.outcome() else { panic!("{}", back.outcome()) };
+    assert_eq!(*rolled_back, Some(RolledBack::Fully));
+    assert_eq!(back.images(), [("v1".to_owned(), 9)].into());
+    assert_eq!(back.most_unavailable, 1, "the limit of a zone, though three may be unavailable");
+    assert!(!is_open(begun) && !is_open(back.sim.now()), "all outside of the window");
+}
+
+/// `undo` is an apply of an old template under the budgets of the policy alone.
+#[test]
+fn undo_waits_for_no_window_soak_or_approval() {
+    let policy = policy(json!({
+        "windows": [{"schedule": "*/10 * * * *", "duration": "3m"}],
+        "domains": {"key": "zone", "maxUnavailable": 1, "soak": "2m"},
+        "steps": [{"name": "canary", "nodes": 1, "approve": true, "soak": "1h"}],
+    }));
+    let mut sim = with_zones(Sim::of(9, &json!(3)));
+    sim.pass(600 - sim.now().as_second() % 600 + 240);
+    let undone = run(sim, "v0", &policy.budgets());
+    assert_eq!((undone.outcome(), undone.deletes.len()), (&Outcome::Done, 9));
+    assert_eq!(undone.most_unavailable, 1);
+    let zone = |node: &str| ["a", "b", "c"][node[5..].parse::<usize>().unwrap() % 3];
+    let order: Vec<&str> = undone.deleted_nodes().into_iter().map(zone).collect();
+    assert_eq!(order.join(""), "aaabbbccc", "one zone after the other");
+}
+
 #[test]
 fn a_canary_that_restarts_too_often_during_its_soak_fails() {
     let canary = policy(json!({
@@ -251,6 +330,23 @@ fn a_canary_that_restarts_too_often_during_its_soak_fails() {
     sim.pod_on(&canary_node).restarts = 4;
     let fails = run(sim, "v2", &canary);
     assert!(matches!(fails.outcome(), Outcome::Aborted { .. }), "{}", fails.outcome());
+    // The failed template is not live again, not even for a moment.
+    let (wait, abort) = (Purpose::Wait, Purpose::Abort);
+    assert_eq!(purposes(&fails), [Purpose::Apply, wait, wait, abort]);
+}
+
+#[test]
+fn a_restart_by_kubectl_during_a_wait_is_a_new_template_and_waits_again() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 2, "soak": "60s"}]}));
+    let mut sim = run(Sim::of(6, &json!(3)), "v2", &canary).sim;
+    sim.restart();
+    let again = run(sim, "v2", &canary);
+    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 2));
+    assert_eq!(again.sim.live_image(), "v1");
+    let mut sim = again.sim;
+    sim.pass(70);
+    let last = run(sim, "v2", &canary);
+    assert_eq!((last.outcome(), last.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
 }
 
 #[test]
@@ -277,7 +373,7 @@ fn a_run_that_waits_sees_a_late_approval() {
     run.look();
     (0..60).for_each(|_| run.settle());
     assert_eq!((run.ended.as_ref(), run.sim.writes.len()), (None, 0));
-    let crate::rollout::Goal::Apply(target) = &run.task.goal else { panic!() };
+    let Goal::Apply(target) = &run.task.goal else { panic!() };
     let approval = Approval {
         uid: run.sim.cluster.daemon_set.uid.clone(),
         template: crate::plan::template_digest(target.template.raw()),
@@ -309,4 +405,57 @@ fn a_rollout_that_takes_too_long_fails() {
 fn without_a_policy_nothing_is_noted() {
     let run = run(Sim::of(3, &json!(1)), "v2", &plain_pace());
     assert_eq!((run.outcome(), run.sim.note.as_ref()), (&Outcome::Done, None));
+}
+
+/// What is approved is the whole step, however many runs of `step` it takes.
+#[test]
+fn an_approval_counts_until_the_last_node_is_replaced() {
+    let policy = policy(json!({"steps": [{"name": "all", "nodes": "100%", "approve": true}]}));
+    let mut sim = Sim::with_strategy(3, &json!({"type": "OnDelete"}));
+    sim.cluster.set_image("v2");
+    sim.touch();
+    sim.pass(1);
+    let approval = Approval {
+        uid: sim.cluster.daemon_set.uid.clone(),
+        template: crate::plan::template_digest(sim.cluster.daemon_set.spec.template.raw()),
+        step: crate::approval::step_digest(&policy.steps[0]),
+        by: "alice".to_owned(),
+        at: sim.now(),
+    };
+    let step = |mut sim: Sim, extent: Extent| {
+        sim.pass(10);
+        let note = sim.note.clone();
+        let approvals = [("all".to_owned(), approval.clone())].into();
+        let task = Task { pace: policy.clone(), note, approvals, ..task(Goal::Roll(extent)) };
+        Run::new(sim, task).finish()
+    };
+    let first = step(sim, Extent::Count(1));
+    assert_eq!((first.outcome(), first.deletes.len()), (&Outcome::Done, 1));
+    let second = step(first.sim, Extent::All);
+    assert_eq!((second.outcome(), second.deletes.len()), (&Outcome::Done, 2));
+    // The same template again, as after a rollback of the pods: nobody has approved that.
+    assert!(second.sim.note.as_ref().unwrap().approvals_void_before.is_some());
+}
+
+/// It ends, too, and its end is noted once.
+#[test]
+fn roll_obeys_the_steps_and_notes_its_end() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let mut sim = Sim::with_strategy(3, &on_delete());
+    sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v2".into());
+    sim.pass(3);
+    let roll = |sim: Sim| {
+        let note = sim.note.clone();
+        let roll = task(Goal::Roll(Extent::All));
+        let run = Run::new(sim, Task { pace: canary.clone(), note, ..roll });
+        run.finish()
+    };
+    let first = roll(sim);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
+    let mut sim = first.sim;
+    sim.pass(60);
+    let last = roll(sim);
+    assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 2));
+    assert_eq!(last.sim.note.as_ref().unwrap().started_at, None);
+    assert!(last.steps < 200, "{} steps", last.steps);
 }

@@ -21,6 +21,7 @@ fn pause() -> PausedRollout {
         commit: None,
         by: None,
         failed: None,
+        target: None,
         waits_for: Vec::new(),
     }
 }

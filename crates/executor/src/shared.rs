@@ -1,0 +1,257 @@
+//! Several rollouts that share a budget (`sharedBudget` of a policy), in one process.
+//!
+//! Each rollout takes its steps as if it were alone. Under one mutex, a step reads the shares of all
+//! other selected DaemonSets, decides, and publishes its own share, with the pods that it is about
+//! to delete: so two rollouts never take the same slot. DaemonSets that this run does not roll out
+//! are observed and counted. A change of any share wakes the others.
+//!
+//! Nothing about nodes is decided here (`planner::shared`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all, select_all};
+use jiff::Timestamp;
+use tokio::sync::{mpsc, watch};
+
+use super::{Interrupt, Run};
+use cluster::{Lock, Observer, View};
+use daemonset::model::{DaemonSetKey, IntOrPercent, PolicySpec};
+use planner::rollout::{Ending, ObservedCluster, Outcome, Report, counted};
+use planner::shared::{Share, ShareCourse, Siblings};
+
+/// One of the DaemonSets of a shared budget.
+pub struct Member {
+    /// The DaemonSet.
+    pub key: DaemonSetKey,
+    /// Its observer.
+    pub observer: Observer,
+    /// The lock on it, which this run holds; none if it does not exist.
+    pub lock: Option<Arc<Lock>>,
+    /// Whether this run rolls it out.
+    pub is_rolled: bool,
+}
+
+/// What several rollouts share.
+pub struct SharedRun {
+    budget: IntOrPercent,
+    policy: PolicySpec,
+    /// Whether one that fails does not stop the others (`--keep-going`).
+    keep_going: bool,
+    seats: Mutex<Vec<SeatState>>,
+    locks: Vec<Arc<Lock>>,
+    changes: watch::Sender<u64>,
+}
+
+struct SeatState {
+    observer: Observer,
+    share: Share,
+    is_rolled: bool,
+}
+
+/// The place of one rollout among those that share a budget.
+#[derive(Clone)]
+pub struct Seat {
+    shared: Arc<SharedRun>,
+    position: usize,
+    changes: watch::Receiver<u64>,
+}
+
+impl SharedRun {
+    /// The DaemonSets, in the order in which they follow on each node.
+    pub fn of(
+        budget: IntOrPercent,
+        policy: PolicySpec,
+        keep_going: bool,
+        members: Vec<Member>,
+    ) -> Arc<Self> {
+        let locks = members.iter().filter_map(|member| member.lock.clone()).collect();
+        let seat = |Member { key, observer, lock: _, is_rolled }| {
+            let course = if is_rolled { ShareCourse::Starting } else { ShareCourse::Counted };
+            let share = counted_in(&observer, &key, &policy);
+            SeatState { observer, share: Share { course, ..share }, is_rolled }
+        };
+        let seats = Mutex::new(members.into_iter().map(seat).collect());
+        Arc::new(Self { budget, policy, keep_going, seats, locks, changes: watch::Sender::new(0) })
+    }
+
+    /// The place of a DaemonSet; `None` if it is none of them.
+    pub fn seat(self: &Arc<Self>, key: &DaemonSetKey) -> Option<Seat> {
+        let position = self.seats().iter().position(|seat| seat.share.daemon_set == *key)?;
+        Some(Seat { shared: Arc::clone(self), position, changes: self.changes.subscribe() })
+    }
+
+    fn seats(&self) -> MutexGuard<'_, Vec<SeatState>> {
+        // No step panics in between with half of a share written.
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the rollouts when a DaemonSet changes that this run does not roll out, or no longer.
+    /// Never returns.
+    async fn watch(&self) {
+        let mut observers: Vec<Observer> =
+            self.seats().iter().map(|seat| seat.observer.clone()).collect();
+        if observers.is_empty() {
+            return std::future::pending().await;
+        }
+        loop {
+            let changes = observers.iter_mut().map(|observer| observer.changed().boxed());
+            let ((), at, _) = select_all(changes.collect::<Vec<BoxFuture<'_, ()>>>()).await;
+            if self.seats().get(at).is_some_and(|seat| !seat.is_rolled) {
+                self.changes.send_modify(|version| *version += 1);
+            }
+        }
+    }
+}
+
+impl Seat {
+    /// Takes a step among the others: it gets their shares and whether those are current, and
+    /// returns its own share.
+    pub(crate) fn step<T>(
+        &self,
+        now: Timestamp,
+        step: impl FnOnce(&Siblings, bool) -> (T, Option<Share>),
+    ) -> T {
+        let shared = &self.shared;
+        let mut seats = shared.seats();
+        let mut is_current = shared.locks.iter().all(|lock| lock.is_fresh());
+        for seat in seats.iter_mut().filter(|seat| !seat.is_rolled) {
+            seat.refresh(&shared.policy, now);
+            is_current &= seat.observer.is_current();
+        }
+        let others = seats.iter().enumerate().filter(|(at, _)| *at != self.position);
+        let siblings = Siblings {
+            daemon_set: seats[self.position].share.daemon_set.clone(),
+            budget: shared.budget,
+            position: self.position,
+            others: others.map(|(_, seat)| seat.share.clone()).collect(),
+        };
+        let (done, share) = step(&siblings, is_current);
+        if let Some(share) = share
+            && seats[self.position].share != share
+        {
+            seats[self.position].share = share;
+            shared.changes.send_modify(|version| *version += 1);
+        }
+        done
+    }
+
+    /// Waits until the share of any of them has changed.
+    pub(crate) async fn changed(&mut self) {
+        // Cannot fail: the sender is in `shared`.
+        let _ = self.changes.changed().await;
+    }
+
+    /// What it shares with the others.
+    pub(crate) fn shared(&self) -> Arc<SharedRun> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Records how the rollout ended. From then on, it is only observed.
+    fn end(&self, outcome: &Outcome) {
+        let course = match outcome {
+            Outcome::Done => ShareCourse::Done,
+            Outcome::Waiting { waits_for } => ShareCourse::Waiting(waits_for.clone()),
+            Outcome::Paused { .. }
+            | Outcome::Aborted { .. }
+            | Outcome::Interrupted { .. }
+            | Outcome::Stale { .. }
+            | Outcome::Gone { .. }
+            | Outcome::LockLost
+            | Outcome::Failed { .. } => self.shared.after_failure(),
+        };
+        let mut seats = self.shared.seats();
+        let seat = &mut seats[self.position];
+        seat.is_rolled = false;
+        seat.share.course = course;
+        for here in seat.share.nodes.values_mut() {
+            here.is_in_flight = false;
+            here.may_begin = false;
+        }
+        self.shared.changes.send_modify(|version| *version += 1);
+    }
+}
+
+impl SharedRun {
+    /// Waits until one of the locks is lost.
+    pub(crate) async fn lost(&self) {
+        let lost: Vec<BoxFuture<'_, ()>> =
+            self.locks.iter().map(|lock| lock.lost().boxed()).collect();
+        if lost.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(lost).await;
+    }
+
+    fn after_failure(&self) -> ShareCourse {
+        if self.keep_going { ShareCourse::Counted } else { ShareCourse::Stopped }
+    }
+}
+
+impl SeatState {
+    /// What is disturbed now. What a rollout has left outdated when it ended stays so.
+    fn refresh(&mut self, policy: &PolicySpec, now: Timestamp) {
+        let key = self.share.daemon_set.clone();
+        let mut nodes = self.observer.look(|view| share_of(view, &key, policy, now)).nodes;
+        for (name, here) in &mut nodes {
+            if let Some(before) = self.share.nodes.get(name) {
+                here.is_updated = before.is_updated;
+                here.is_outdated = before.is_outdated;
+            }
+        }
+        self.share.nodes = nodes;
+    }
+}
+
+fn counted_in(observer: &Observer, key: &DaemonSetKey, policy: &PolicySpec) -> Share {
+    observer.look(|view| share_of(view, key, policy, view.snapshot.observed_at))
+}
+
+fn share_of(view: &View, key: &DaemonSetKey, policy: &PolicySpec, now: Timestamp) -> Share {
+    counted(key, &ObservedCluster::of(&view.snapshot, key, true), policy, now)
+}
+
+/// Runs rollouts at the same time; each has its report handler. Returns the endings in their order.
+/// An interrupt is for all of them. Several rollouts have a seat each.
+pub async fn together<F: FnMut(&Report, Timestamp)>(
+    rollouts: Vec<(Run, F)>,
+    shared: Option<&SharedRun>,
+    interrupts: &mut mpsc::Receiver<Interrupt>,
+) -> Vec<(Ending, Timestamp)> {
+    let mut senders = Vec::with_capacity(rollouts.len());
+    let runs = rollouts.into_iter().map(|(run, on_report)| {
+        let (sender, mut receiver) = mpsc::channel(2);
+        senders.push(sender);
+        let seat = run.seat.clone();
+        async move {
+            let (ending, now) = run.to_its_end(&mut receiver, on_report).await;
+            if let Some(seat) = seat {
+                seat.end(&ending.outcome);
+            }
+            (ending, now)
+        }
+    });
+    let runs: Vec<_> = runs.collect();
+    let passing_on = async {
+        while let Some(Interrupt) = interrupts.recv().await {
+            for sender in &senders {
+                // One that is full or closed has ended, or will.
+                let _ = sender.try_send(Interrupt);
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    let watching = async {
+        match shared {
+            Some(shared) => shared.watch().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        // Neither of the two returns.
+        () = passing_on => Vec::new(),
+        () = watching => Vec::new(),
+        endings = join_all(runs) => endings,
+    }
+}

@@ -1,0 +1,193 @@
+//! The budget before the first wave begins: the nodes that count as unavailable already, those that
+//! have to wait for it, and the candidates that are left.
+
+use jiff::Timestamp;
+
+use crate::classification::{NodeBudget, SkippedNodes, Templates};
+use crate::plan::coded::Coded;
+use crate::plan::document::{Action, Fate, NodePlan, PodPlan};
+use crate::plan::reason::Reason;
+use crate::steps::NodeUpdate;
+use daemonset::model::{NodeName, SkipUnreadyNodes};
+
+/// State of one node that matters for the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::plan) struct BudgetView {
+    /// Whether the node may start a pod and so counts for the budget.
+    pub desired: bool,
+    /// Readiness of the node.
+    pub node: NodeBudgetState,
+    /// State of its pod.
+    pub pod: PodBudgetState,
+    /// How far its update is.
+    pub update: NodeUpdate,
+    /// Whether it has an available pod, of any template.
+    pub has_available_pod: bool,
+    /// Restarts of its pod.
+    pub restarts: u32,
+}
+
+/// Readiness of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::plan) enum NodeBudgetState {
+    /// The kubelet reports the node as Ready.
+    Ready,
+    /// The node is NotReady or its state is unknown.
+    NotReady {
+        /// When it became NotReady, if known.
+        since: Option<Timestamp>,
+        /// Seconds since then.
+        seconds: Option<i64>,
+    },
+}
+
+/// State of a node's pod that matters for the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::plan) enum PodBudgetState {
+    /// Outdated and Ready: replacing it needs budget.
+    OutdatedReady,
+    /// Outdated and not Ready: replacing it needs no budget.
+    OutdatedUnready,
+    /// Updated, and a rollout would not wait for it any longer.
+    Failed,
+    /// Anything else: running, starting, or handled by the controller.
+    Other,
+}
+
+impl BudgetView {
+    /// Whether its updated pod has failed although the node is Ready.
+    fn has_failed(&self) -> bool {
+        self.desired && self.node == NodeBudgetState::Ready && self.pod == PodBudgetState::Failed
+    }
+}
+
+impl PodBudgetState {
+    pub(super) fn is_outdated(self) -> bool {
+        matches!(self, Self::OutdatedReady | Self::OutdatedUnready)
+    }
+}
+
+/// Lets nodes wait on which a pod is not replaced for now. Returns the unavailable nodes that use up
+/// the budget, by name; none if no node has to wait for it. `skips_nodes`: whether NotReady nodes are
+/// skipped.
+pub(super) fn hold_back(
+    nodes: &mut [NodePlan],
+    budget_views: &[BudgetView],
+    templates: &Templates,
+    skips_nodes: bool,
+    skip: SkipUnreadyNodes,
+    max_unavailable: u32,
+) -> Vec<NodeName> {
+    let mut holders =
+        skip_unready_nodes(nodes, budget_views, skips_nodes.then_some(templates), skip);
+    holders.extend((0..nodes.len()).filter(|at| budget_views[*at].has_failed()));
+    let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
+    if unavailable < max_unavailable
+        || !defer_ready_pods(nodes, budget_views, templates, unavailable, max_unavailable)
+    {
+        holders.clear();
+    }
+    holders.sort_unstable();
+    holders.into_iter().map(|at| nodes[at].name.clone()).collect()
+}
+
+/// Lets outdated pods on NotReady nodes wait, given the templates. Returns the positions of the
+/// nodes that count as unavailable because more nodes are NotReady than may be skipped.
+fn skip_unready_nodes(
+    nodes: &mut [NodePlan],
+    budget_views: &[BudgetView],
+    templates: Option<&Templates>,
+    skip: SkipUnreadyNodes,
+) -> Vec<usize> {
+    let count = |wanted: &dyn Fn(&BudgetView) -> bool| {
+        u32::try_from(budget_views.iter().filter(|s| s.desired && wanted(s)).count())
+            .unwrap_or(u32::MAX)
+    };
+    let desired = count(&|_| true);
+    let unready = count(&|s| s.node != NodeBudgetState::Ready);
+    let mut skipped = SkippedNodes::of(skip, desired);
+    let mut counting = Vec::new();
+    for (at, (node, budget_view)) in nodes.iter_mut().zip(budget_views).enumerate() {
+        let NodeBudgetState::NotReady { since, seconds } = budget_view.node else { continue };
+        let reason = match skipped.classify(false, budget_view.desired) {
+            NodeBudget::Ready | NodeBudget::Excluded => {
+                Reason::SkippedUnreadyNode { since, seconds }
+            }
+            NodeBudget::Unavailable => {
+                counting.push(at);
+                Reason::UnreadyNodeCounts { unready, skippable: skipped.skippable }
+            }
+        };
+        if let Some(templates) = templates
+            && budget_view.pod.is_outdated()
+            && is_rolled(node)
+        {
+            wait(node, templates, reason);
+        }
+    }
+    counting
+}
+
+/// Lets Ready outdated pods wait, because nothing in the plan frees the budget. Returns whether
+/// there are any.
+fn defer_ready_pods(
+    nodes: &mut [NodePlan],
+    budget_views: &[BudgetView],
+    templates: &Templates,
+    unavailable: u32,
+    allowed: u32,
+) -> bool {
+    let mut any = false;
+    for (node, budget_view) in nodes.iter_mut().zip(budget_views) {
+        if budget_view.pod == PodBudgetState::OutdatedReady && is_rolled(node) {
+            wait(node, templates, Reason::MaxUnavailableReached { unavailable, allowed });
+            any = true;
+        }
+    }
+    any
+}
+
+/// The positions of the nodes to be replaced: first those whose pod is not Ready, as they need no
+/// budget, then the others; each by name.
+pub(super) fn candidates(nodes: &[NodePlan], budget_views: &[BudgetView]) -> Vec<usize> {
+    let outdated = |pod: PodBudgetState| {
+        (0..nodes.len()).filter(move |at| budget_views[*at].pod == pod && is_rolled(&nodes[*at]))
+    };
+    outdated(PodBudgetState::OutdatedUnready)
+        .chain(outdated(PodBudgetState::OutdatedReady))
+        .collect()
+}
+
+/// Whether the plan deletes an outdated pod of the node.
+fn is_rolled(node: &NodePlan) -> bool {
+    node.deleted().any(is_outdated)
+}
+
+fn is_outdated(pod: &PodPlan) -> bool {
+    matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::DeletedNotRecreated { .. })
+}
+
+/// Keeps the outdated pod of a node. The node waits, unless the controller deletes another of its
+/// pods at once.
+fn wait(node: &mut NodePlan, templates: &Templates, reason: Reason) {
+    for pod in node.pods.iter_mut().filter(|pod| is_outdated(pod)) {
+        pod.fate = Fate::Keep;
+        // A pod that is not deleted needs no successor: it is only outdated.
+        if let Reason::DeletedNotRecreated { .. } = pod.reason.reason {
+            let outdated = Coded::from(templates.outdated_with(pod.revision_hash.as_ref()));
+            for of_node in node.reasons.iter_mut().filter(|it| **it == pod.reason) {
+                *of_node = outdated.clone();
+            }
+            pod.reason = outdated;
+        }
+    }
+    if node.deleted().next().is_some() {
+        // The first reason is the main one: now that of the delete, no longer that of the update.
+        node.reasons.rotate_left(1);
+        node.reasons.push(Coded::from(reason));
+        node.action = Action::Delete;
+    } else {
+        node.reasons.insert(0, Coded::from(reason));
+        node.action = Action::Wait;
+    }
+}

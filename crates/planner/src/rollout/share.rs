@@ -1,0 +1,147 @@
+//! What a run has to do with the nodes of a shared budget, for the runs of the other DaemonSets.
+//!
+//! Not here: what follows from it ([`shared`](crate::shared)).
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::decide::Step;
+use super::observed_cluster::ObservedCluster;
+use super::state::{Course, State};
+use super::task::{Extent, Goal, Provenance, Task};
+use super::view::{NodeView, PodState, RolloutView};
+use crate::classification::NodeBudget;
+use crate::shared::{NodeShare, Share, ShareCourse};
+use crate::steps::Evaluation;
+use daemonset::model::{DaemonSetKey, NodeName, PolicySpec};
+
+type Nodes = BTreeMap<NodeName, NodeShare>;
+
+/// The share of a DaemonSet that this run does not roll out: only its disturbed nodes count.
+pub fn counted(
+    daemon_set: &DaemonSetKey,
+    observed: &ObservedCluster<'_>,
+    policy: &PolicySpec,
+    now: Timestamp,
+) -> Share {
+    let state = State::new(Task {
+        goal: Goal::Roll(Extent::All),
+        pace: policy.clone(),
+        waves: Vec::new(),
+        provenance: Provenance::default(),
+        deadline: None,
+        allow_mass_eviction: false,
+        failed_before: false,
+        note: None,
+        approvals: BTreeMap::new(),
+        node_seconds: None,
+        wait_until: None,
+    });
+    let view = observed.daemon_set.map(|live| RolloutView::of(live, observed, &state, now));
+    Share {
+        daemon_set: daemon_set.clone(),
+        course: ShareCourse::Counted,
+        nodes: view.map(|view| as_it_is(&view)).unwrap_or_default(),
+    }
+}
+
+/// The nodes without anything about a rollout.
+fn as_it_is(view: &RolloutView<'_>) -> Nodes {
+    let share = |node_view: &NodeView<'_>| NodeShare {
+        is_desired: node_view.is_desired(),
+        is_disturbed: node_view.is_unavailable(),
+        ..NodeShare::default()
+    };
+    view.node_views.iter().map(|it| (it.node.name.clone(), share(it))).collect()
+}
+
+/// The nodes as the rollout of the view's template sees them.
+pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) -> Nodes {
+    let share = |(at, node_view): (usize, &NodeView<'_>)| {
+        let (is_updated, restarts) = match node_view.pod_state {
+            PodState::UpdatedAvailable(_)
+            | PodState::Several { updated: Some(_), outdated: None } => (true, 0),
+            PodState::UpdatedUnavailable(_) => (true, 0),
+            PodState::Outdated(pod) | PodState::Several { updated: _, outdated: Some(pod) } => {
+                (false, pod.restarts)
+            }
+            PodState::Several { updated: None, outdated: None }
+            | PodState::Terminating(_)
+            | PodState::Ended(_)
+            | PodState::Empty => (false, 0),
+        };
+        let share = NodeShare {
+            is_desired: node_view.is_desired(),
+            is_disturbed: node_view.is_unavailable(),
+            is_updated,
+            is_outdated: node_view.has_outdated_pod() && node_view.node_budget == NodeBudget::Ready,
+            is_in_flight: node_view.is_in_flight(),
+            may_begin: evaluation.may_begin(at),
+            restarts,
+        };
+        (node_view.node.name.clone(), share)
+    };
+    view.node_views.iter().enumerate().map(share).collect()
+}
+
+impl Step<'_, '_> {
+    /// Whether the target is rolled out: on the way back, no node waits for another DaemonSet.
+    pub(super) fn is_forward(&self) -> bool {
+        match (&self.task.goal, &self.state.course) {
+            (Goal::Apply(_) | Goal::Roll(_), Course::Forward | Course::Waiting(_)) => true,
+            (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_))
+            | (Goal::GoBack | Goal::Release { .. }, _) => false,
+        }
+    }
+
+    /// Records what the run has to do with the nodes after this step. `nodes` are those of a step
+    /// that has evaluated the policy; else those before are kept, as far as they do not change.
+    pub(super) fn share(&mut self) {
+        let Some(siblings) = self.observed.siblings else { return };
+        let evaluated = self.shared_nodes.take();
+        let before = self.state.share.take();
+        let course = match (&self.task.goal, &self.state.course) {
+            (Goal::GoBack | Goal::Release { .. }, _) => ShareCourse::Counted,
+            _ if self.state.stop.is_some() => ShareCourse::Stopped,
+            (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_)) => ShareCourse::Stopped,
+            (Goal::Apply(_) | Goal::Roll(_), Course::Waiting(waits_for)) => {
+                ShareCourse::Waiting(waits_for.clone())
+            }
+            (Goal::Apply(_) | Goal::Roll(_), Course::Forward) => match (&evaluated, &before) {
+                (Some((waits_for, _)), _) if !waits_for.is_empty() => {
+                    ShareCourse::Waiting(waits_for.clone())
+                }
+                (Some(_), _) => ShareCourse::Rolling,
+                (None, Some(before)) => before.course.clone(),
+                (None, None) => ShareCourse::Starting,
+            },
+        };
+        let nodes = evaluated.map_or_else(|| self.nodes_as_they_are(before), |(_, nodes)| nodes);
+        self.state.share = Some(Share { daemon_set: siblings.daemon_set.clone(), course, nodes });
+    }
+
+    /// The nodes of the last step that has evaluated the policy, with what is disturbed now.
+    fn nodes_as_they_are(&self, before: Option<Share>) -> Nodes {
+        let before = before.map(|share| share.nodes).unwrap_or_default();
+        let Some(live) = self.observed.daemon_set else { return before };
+        let mut nodes = as_it_is(&self.look(live));
+        for (name, now) in &mut nodes {
+            if let Some(before) = before.get(name) {
+                let NodeShare { is_desired, is_disturbed, .. } = *now;
+                *now = NodeShare { is_desired, is_disturbed, ..*before };
+            }
+        }
+        nodes
+    }
+
+    /// Notes that the pod of a node is deleted with this step.
+    pub(super) fn share_delete(&mut self, node: &NodeName) {
+        let nodes = self.shared_nodes.as_mut().map(|(_, nodes)| nodes);
+        if let Some(here) = nodes.and_then(|nodes| nodes.get_mut(node)) {
+            here.is_disturbed |= here.is_desired;
+            here.is_in_flight = here.is_desired;
+            here.is_outdated = false;
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Steps of a DaemonSet with `maxSurge`: this run deletes in all but the last, in which the controller
+//! surges.
+
+use serde_json::{Value, json};
+
+use super::run::{Run, plain_pace};
+use super::sim::{Fate, Sim, surging};
+use crate::plan::PauseState;
+use crate::rollout::{Outcome, Purpose};
+use crate::steps::WaitKind;
+use daemonset::model::PolicySpec;
+
+fn policy(fields: Value) -> PolicySpec {
+    let mut fields = fields;
+    fields["selects"] = json!({"names": ["default/foo"]});
+    let read: PolicySpec = serde_json::from_value(fields).unwrap();
+    let PolicySpec { ramp, min_ready_seconds, .. } = plain_pace();
+    PolicySpec { ramp, min_ready_seconds, ..read }
+}
+
+fn sim(nodes: usize) -> Sim {
+    Sim::with_strategy(nodes, &surging(&json!(2)))
+}
+
+fn start(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
+    let note = sim.note.clone();
+    Run::apply(sim, image).with(|task| {
+        task.pace = policy.clone();
+        task.note = note;
+        task.node_seconds = Some(10);
+    })
+}
+
+fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
+    start(sim, image, policy).finish()
+}
+
+fn purposes(run: &Run) -> Vec<Purpose> {
+    run.sim.writes.iter().map(|write| write.purpose).collect()
+}
+
+fn waits(run: &Run) -> Vec<WaitKind> {
+    match run.outcome() {
+        Outcome::Waiting { waits_for } => waits_for.iter().map(|wait| wait.kind).collect(),
+        other => panic!("it does not wait: {other}"),
+    }
+}
+
+#[test]
+fn the_canary_is_deleted_and_the_rest_surges() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 2}]}));
+    let done = run(sim(6), "v2", &canary);
+    assert_eq!(*done.outcome(), Outcome::Done);
+    assert_eq!(done.deletes.len(), 2);
+    assert_eq!(done.most_deleted_from, 1, "one node at a time has a gap");
+    assert_eq!(done.images(), [("v2".to_owned(), 6)].into());
+    assert_eq!(purposes(&done), [Purpose::Apply, Purpose::RestoreStrategy]);
+    let surging = done.reports.iter().filter_map(|report| match report {
+        crate::rollout::Report::Progress(progress) => Some(progress.surging),
+        _ => None,
+    });
+    assert_eq!(surging.max(), Some(2));
+    assert_eq!(done.pause(), None);
+}
+
+#[test]
+fn the_policy_says_how_many_nodes_have_a_gap() {
+    for (fields, want) in
+        [(json!({"maxUnavailable": 3}), 3), (json!({"maxUnavailable": "50%"}), 3), (json!({}), 1)]
+    {
+        let mut fields = fields;
+        fields["steps"] = json!([{"name": "half", "nodes": 3}]);
+        assert_eq!(run(sim(6), "v2", &policy(fields.clone())).most_deleted_from, want, "{fields}");
+        fields["steps"][0]["maxUnavailable"] = json!(2);
+        let of_step = run(sim(6), "v2", &policy(fields.clone())).most_deleted_from;
+        assert_eq!(of_step, want.min(2), "a step is stricter, never looser: {fields}");
+    }
+}
+
+#[test]
+fn a_canary_soaks_before_the_surge() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let first = run(sim(4), "v2", &canary);
+    assert_eq!((waits(&first), first.sim.live_image()), (vec![WaitKind::Soak], "v1".to_owned()));
+    assert_eq!(first.images(), [("v1".to_owned(), 3), ("v2".to_owned(), 1)].into());
+    let mut sim = first.sim;
+    sim.pass(70);
+    let last = run(sim, "v2", &canary);
+    assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 0));
+    let last_write = last.sim.writes.last().unwrap();
+    assert_eq!((last_write.purpose, &last_write.pause), (Purpose::Apply, &None));
+    assert_eq!(last.sim.note.as_ref().unwrap().started_at, None, "its end is noted");
+}
+
+#[test]
+fn a_last_step_of_all_nodes_is_the_surge_and_soaks() {
+    let all = policy(json!({"steps": [
+        {"name": "canary", "nodes": 1},
+        {"name": "others", "nodes": "100%", "soak": "60s"},
+    ]}));
+    let first = run(sim(4), "v2", &all);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
+    assert_eq!(first.images(), [("v2".to_owned(), 4)].into());
+    let mut sim = first.sim;
+    sim.pass(70);
+    assert_eq!(*run(sim, "v2", &all).outcome(), Outcome::Done);
+}
+
+#[test]
+fn a_run_that_was_killed_in_the_surge_continues_it() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1}]}));
+    let mut first = start(sim(6), "v2", &canary);
+    first.look();
+    first.until(|run| run.sim.cluster.pods.len() > 6);
+    let second = run(first.sim, "v2", &canary);
+    assert_eq!((second.outcome(), second.deletes.len()), (&Outcome::Done, 0));
+    assert_eq!(purposes(&second), [Purpose::Apply, Purpose::RestoreStrategy]);
+}
+
+/// Windows are open for the first three minutes of every ten.
+#[test]
+fn a_window_that_closes_stops_the_surge() {
+    let windows = policy(json!({"windows": [{"schedule": "*/10 * * * *", "duration": "3m"}]}));
+    let mut sim = sim(40);
+    let closes_in = |sim: &Sim| 180 - sim.now().as_second() % 600;
+    sim.pass(closes_in(&sim) + 420 + 130);
+    assert_eq!(closes_in(&sim), 50);
+    let first = run(sim, "v2", &windows);
+    assert_eq!(waits(&first), [WaitKind::Window]);
+    let updated = first.sim.nodes_with("v2").len();
+    assert!((5..40).contains(&updated), "{updated} were updated in the window");
+    assert_eq!(first.pause().unwrap().state, PauseState::Waiting);
+    assert!(closes_in(&first.sim) > 0, "before it closes: a node takes 10 s");
+    let mut sim = first.sim;
+    sim.pass(30);
+    assert_eq!((sim.nodes_with("v2").len(), sim.cluster.pods.len()), (updated, 40));
+    sim.pass(closes_in(&sim) + 421);
+    let last = run(sim, "v2", &windows);
+    assert_eq!((last.outcome(), last.images()), (&Outcome::Done, [("v2".to_owned(), 40)].into()));
+}
+
+#[test]
+fn a_run_that_waits_itself_pauses_the_surge_meanwhile() {
+    let windows = policy(json!({
+        "windows": [{"schedule": "*/10 * * * *", "duration": "3m"}],
+        "steps": [{"name": "canary", "nodes": 1}],
+    }));
+    let mut sim = sim(40);
+    sim.pass(600 - sim.now().as_second() % 600 + 130);
+    let until = sim.now() + jiff::SignedDuration::from_hours(1);
+    let done = start(sim, "v2", &windows).with(|task| task.wait_until = Some(until)).finish();
+    assert_eq!(*done.outcome(), Outcome::Done);
+    let (pause, restore) = (Purpose::Pause, Purpose::RestoreStrategy);
+    assert_eq!(purposes(&done), [Purpose::Apply, restore, pause, restore]);
+}
+
+#[test]
+fn a_failure_in_the_surge_aborts_and_one_rolls_back_within_the_budget() {
+    for (on_failure, images) in [
+        ("abort", [("v1".to_owned(), 3), ("v2".to_owned(), 3)].to_vec()),
+        ("rollback", [("v1".to_owned(), 6)].to_vec()),
+    ] {
+        let canary = policy(json!({
+            "steps": [{"name": "canary", "nodes": 3}], "onFailure": on_failure,
+            "progressDeadline": "60s",
+        }));
+        let mut sim = sim(6);
+        let mut first = start(sim, "v2", &canary);
+        first.look();
+        first.until(|run| run.sim.strategy()["type"] == "RollingUpdate" && run.deletes.len() == 3);
+        let canaries: Vec<String> = first.deleted_nodes().into_iter().map(str::to_owned).collect();
+        sim = first.sim;
+        let nodes: Vec<String> = sim.running().into_keys().collect();
+        for node in nodes.into_iter().filter(|node| !canaries.contains(node)) {
+            sim.picky.insert(node, "v1".to_owned());
+        }
+        let failed = run(sim, "v2", &canary);
+        assert!(matches!(failed.outcome(), Outcome::Aborted { .. }), "{}", failed.outcome());
+        let mut sim = failed.sim;
+        sim.pass(30);
+        assert!(failed.most_unavailable <= 1, "{}", failed.most_unavailable);
+        let mut have = std::collections::BTreeMap::new();
+        for image in sim.running().into_values() {
+            *have.entry(image).or_insert(0) += 1;
+        }
+        assert_eq!(have, images.into_iter().collect(), "{on_failure}");
+        assert_eq!(sim.live_image(), "v1");
+    }
+}
+
+#[test]
+fn a_canary_that_fails_costs_one_node() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 3}]}));
+    let mut sim = sim(6);
+    sim.fate("v2", Fate::NoImage);
+    let failed = run(sim, "v2", &canary);
+    assert!(matches!(failed.outcome(), Outcome::Aborted { .. }), "{}", failed.outcome());
+    assert_eq!(failed.deletes.len(), 1);
+}
+
+/// A new DaemonSet has nothing to prove step by step, and waits for no soak.
+#[test]
+fn without_outdated_pods_there_are_no_steps() {
+    let all = policy(json!({"steps": [{"name": "all", "nodes": "100%", "soak": "1h"}]}));
+    let mut sim = sim(3);
+    sim.cluster.pods.clear();
+    let done = run(sim, "v2", &all);
+    assert_eq!((done.outcome(), done.sim.note.as_ref()), (&Outcome::Done, None));
+    assert_eq!(done.images(), [("v2".to_owned(), 3)].into());
+}
