@@ -188,6 +188,25 @@ impl Nodes {
         store: &Store,
         now: Timestamp,
     ) -> (Vec<NodeName>, u64) {
+        let (mut without, unready) = self.down(live, store, now);
+        let desired = self.desired.get(&live.key).copied().unwrap_or_default();
+        let skipped = match policy["skipUnreadyNodes"].get("max") {
+            Some(most) => share(most, desired),
+            None => (5 * desired).div_ceil(100),
+        };
+        let skipped = usize::try_from(skipped.max(1)).unwrap_or(usize::MAX);
+        without.extend(unready.into_iter().skip(skipped));
+        (without, allowed(declared, policy, desired))
+    }
+
+    /// The Ready nodes without an available pod, as far as the program must know of them or has
+    /// deleted the pod itself; and the nodes that are not Ready.
+    pub(crate) fn down(
+        &self,
+        live: &DaemonSet,
+        store: &Store,
+        now: Timestamp,
+    ) -> (Vec<NodeName>, Vec<NodeName>) {
         let seen = self.seen_by(now);
         let (mut without, mut unready) = (Vec::new(), Vec::new());
         for node in desired_nodes(live, store) {
@@ -204,14 +223,18 @@ impl Nodes {
                 Some(_) | None => {}
             }
         }
-        let desired = self.desired.get(&live.key).copied().unwrap_or_default();
-        let skipped = match policy["skipUnreadyNodes"].get("max") {
-            Some(most) => share(most, desired),
-            None => (5 * desired).div_ceil(100),
-        };
-        let skipped = usize::try_from(skipped.max(1)).unwrap_or(usize::MAX);
-        without.extend(unready.into_iter().skip(skipped));
-        (without, allowed(declared, policy, desired))
+        (without, unready)
+    }
+
+    /// Whether a node has no available pod, or is not Ready, whether the program knows or not.
+    pub(crate) fn may_be_down(&self, live: &DaemonSet, node: &NodeName) -> bool {
+        let is_unready = self.ready.get(node).is_none_or(|(ready, _)| !ready);
+        is_unready || self.without.contains_key(&(live.key.clone(), node.clone()))
+    }
+
+    /// Whether a delete of the pod is in flight, of whomever.
+    pub(crate) fn is_leaving(&self, pod: &Pod) -> bool {
+        self.flights.values().any(|flight| flight.pod == pod.uid)
     }
 
     /// Whether the program must know that a node is Ready.
@@ -234,7 +257,7 @@ fn allowed(declared: &Value, policy: &Value, desired: u64) -> u64 {
 }
 
 /// The value of a number or a percentage (rounded up).
-fn share(value: &Value, of: u64) -> u64 {
+pub(crate) fn share(value: &Value, of: u64) -> u64 {
     match (value.as_u64(), value.as_str().and_then(|text| text.strip_suffix('%'))) {
         (Some(number), _) => number,
         (None, Some(percent)) => (percent.parse::<u64>().unwrap() * of).div_ceil(100),

@@ -27,7 +27,7 @@ fn fleet(nodes: usize, min_ready_seconds: u64, max_unavailable: &Value, pod: Pod
 }
 
 /// The times and names of the pods that the program deleted, in order.
-fn deletes(history: &str) -> Vec<(Timestamp, String)> {
+pub(crate) fn deletes(history: &str) -> Vec<(Timestamp, String)> {
     let sent = history.lines().filter(|line| line.contains(" delete ") && line.contains("Pod"));
     let of = |line: &str| {
         let at = line.split(' ').next()?.parse().ok()?;

@@ -4,9 +4,11 @@ use cluster::read_recorded_from;
 use daemonset::controller::hash::hash;
 use daemonset::controller::revision_data::data_for;
 use daemonset::model::{RECORD_LABEL, Snapshot, record_name};
+use jiff::Timestamp;
 use manifest::default_daemon_set;
 use serde_json::{Map, Value, json};
 
+use crate::rules::Rules;
 use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};
 
 /// The namespace of the agents.
@@ -17,6 +19,12 @@ const BORN: &str = "2026-01-01T00:00:00Z";
 const READ: &str = "2026-01-02T00:00:00Z";
 /// The time since which a young pod is Ready.
 const YOUNG: &str = "2026-01-01T23:59:20Z";
+
+/// The time at the beginning, unless a story begins at another.
+pub(crate) fn start(scenario: &Scenario) -> Timestamp {
+    let of_story = scenario.story.as_ref().and_then(|story| story.start);
+    of_story.unwrap_or(READ).parse().expect("a time")
+}
 
 /// The cluster at the beginning.
 pub(crate) fn snapshot(scenario: &Scenario) -> Snapshot {
@@ -36,7 +44,8 @@ pub(crate) fn snapshot(scenario: &Scenario) -> Snapshot {
         items.extend(live(agent, scenario));
     }
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-    read_recorded_from(list.as_bytes(), "scenario").expect("a readable cluster")
+    let snapshot = read_recorded_from(list.as_bytes(), "scenario").expect("a readable cluster");
+    Snapshot { observed_at: start(scenario), ..snapshot }
 }
 
 /// The manifests that were applied before, without a policy.
@@ -46,9 +55,24 @@ pub(crate) fn manifests_before(scenario: &Scenario) -> String {
 
 /// The manifests that are applied: one document per DaemonSet, and the policy.
 pub(crate) fn manifests(scenario: &Scenario) -> String {
-    let mut documents: Vec<Value> = scenario.agents.iter().map(after).collect();
-    if let Some(spec) = &scenario.policy {
-        let mut spec = spec.clone();
+    let documents = scenario.agents.iter().map(after).collect();
+    with_policy(documents, scenario.policy.clone(), scenario)
+}
+
+/// The manifests of a commit of a story.
+pub(crate) fn manifests_of(image: u32, rules: &Rules, scenario: &Scenario) -> String {
+    let of = |agent: &AgentSpec| {
+        let mut manifest = before(agent);
+        let image = format!("registry.example/agent:{image}");
+        manifest["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
+        manifest
+    };
+    let spec = rules.json(start(scenario).as_second());
+    with_policy(scenario.agents.iter().map(of).collect(), Some(spec), scenario)
+}
+
+fn with_policy(mut documents: Vec<Value>, spec: Option<Value>, scenario: &Scenario) -> String {
+    if let Some(mut spec) = spec {
         let names = scenario.agents.iter().map(|agent| format!("{NAMESPACE}/{}", agent.name));
         spec["selects"] = json!({"names": names.collect::<Vec<_>>()});
         documents.push(json!({

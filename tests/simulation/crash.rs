@@ -76,6 +76,7 @@ pub(crate) fn scenario(name: &str) -> Scenario {
         fates: Vec::new(),
         managed: name.starts_with("no controller"),
         clocks: Vec::new(),
+        story: None,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::cluster::NAMESPACE;
 use crate::laws::LawChecker;
 use crate::objects::{daemon_sets, is_updated, live, pods, remembered, revisions};
 use crate::scenario::{AgentSpec, Change, Fate, Scenario};
+use crate::step_laws::StepLaws;
 use crate::trial::FIRST;
 
 /// The broken law if a run does not end with one of the expected exit codes.
@@ -24,6 +25,7 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
         Exit::Done | Exit::Paused | Exit::Stale | Exit::Refused | Exit::Locked => None,
         Exit::Failed if scenario.is_cut_off() || !scenario.external_actors.is_empty() => None,
         Exit::Interrupted if is_interrupted && user == FIRST => None,
+        Exit::Waiting | Exit::ApprovalNeeded if scenario.story.is_some() => None,
         Exit::Changes
         | Exit::Drift
         | Exit::Waiting
@@ -38,7 +40,9 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
 /// The broken laws of aborted DaemonSets: the failure must be recorded where no other controller
 /// removes it.
 pub(crate) fn bad_pause(scenario: &Scenario, store: &Store) -> Vec<String> {
-    if scenario.is_cut_off() || !scenario.external_actors.is_empty() || !scenario.fates.is_empty() {
+    let is_killed = scenario.story.as_ref().is_some_and(|story| !story.kills.is_empty());
+    let is_left_alone = scenario.external_actors.is_empty() && scenario.fates.is_empty();
+    if scenario.is_cut_off() || !is_left_alone || is_killed {
         return Vec::new();
     }
     let aborted = scenario.agents.iter().filter_map(|agent| {
@@ -51,7 +55,11 @@ pub(crate) fn bad_pause(scenario: &Scenario, store: &Store) -> Vec<String> {
 }
 
 /// The broken law if a killed rollback was not resumed by the next run.
-pub(crate) fn left(scenario: &Scenario, ended: &[(&str, Ended)], store: &Store) -> Option<String> {
+pub(crate) fn left(
+    scenario: &Scenario,
+    ended: &[(String, Ended)],
+    store: &Store,
+) -> Option<String> {
     let [agent] = &scenario.agents[..] else { return None };
     let rolls_back = scenario.policy.as_ref().is_some_and(|it| it["onFailure"] == "rollback");
     let is_refused = ended.last().is_some_and(|(_, ended)| ended.exit == Exit::Refused);
@@ -137,7 +145,8 @@ pub(crate) fn not_done(scenario: &Scenario, store: &Store, checker: &LawChecker)
             broken.push(format!("done, but {} has the security context {context}", agent.name));
         }
         let image = &container["image"];
-        if agent.change == Change::Image && *image != "registry.example/agent:2" {
+        let last = checker.steps.as_ref().map_or(2, StepLaws::target);
+        if agent.change == Change::Image && *image != format!("registry.example/agent:{last}") {
             broken.push(format!("done, but {} has the image {image}", agent.name));
         }
         if agent.strategy["type"] == "OnDelete" {
@@ -157,7 +166,8 @@ pub(crate) fn not_done(scenario: &Scenario, store: &Store, checker: &LawChecker)
             }
             if !here.iter().all(|pod| {
                 // A DaemonSet that is not to be changed stays as it was, Ready or not.
-                let ready = pod.is_ready() || agent.change == Change::Nothing;
+                let is_first = checker.steps.as_ref().is_some_and(|steps| steps.target() == 1);
+                let ready = pod.is_ready() || agent.change == Change::Nothing || is_first;
                 ready && is_updated(pod, live, store)
             }) {
                 broken.push(format!("done, but {} is outdated on {}", agent.name, node.name));

@@ -72,7 +72,7 @@ fn in_record(world: &World, name: &str, patch: &Value) -> Option<Value> {
     Some(json!({"data": {"daemonSet": object.to_string()}}))
 }
 
-async fn send(mut server: Server, method: &str, path: &str, body: &Value) {
+pub(crate) async fn send(mut server: Server, method: &str, path: &str, body: &Value) {
     let request = Request::builder()
         .method(method)
         .uri(format!("{path}?fieldManager={EXTERNAL_USER}"))

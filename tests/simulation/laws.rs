@@ -1,18 +1,18 @@
 //! The laws: conditions that must hold after every request of the program, whatever fails.
 
+mod writes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use daemonset::controller::hash::hash;
-use daemonset::controller::placement::judge;
 use daemonset::controller::revision_data::data_for;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Revision, Uid, UpdateStrategy,
-    record_name,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Uid, record_name,
 };
+use ds_plan::Exit;
 use embedded::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
-use planner::plan::{PauseState, PausedRollout, template_digest};
+use planner::plan::PausedRollout;
 use serde_json::Value;
 
 use crate::budget::{Nodes, desired_nodes, is_available, owns};
@@ -21,10 +21,13 @@ use crate::cluster::{self, NAMESPACE};
 use crate::external_actors::EXTERNAL_USER;
 use crate::flights::Flights;
 use crate::locks::Locks;
-use crate::objects::{daemon_set, daemon_sets, failed_before, is_updated, key, pods, revisions};
+use crate::objects::{daemon_sets, is_updated, key, remembered, revisions};
 use crate::observations::ObservationTracker;
 use crate::reasons;
+use crate::rules::Rules;
 use crate::scenario::Scenario;
+use crate::step_laws::{Approvals, StepLaws};
+use crate::story::IMAGES;
 use crate::upkeep::{self, Upkeep};
 
 /// The kinds whose changes are checked.
@@ -44,9 +47,15 @@ pub(crate) struct LawChecker {
     locks: Locks,
     observations: ObservationTracker,
     changes: Changes,
+    /// The number of failed templates that leases record.
+    failed: usize,
+    /// The laws of a policy with steps, if there is a story.
+    pub(crate) steps: Option<StepLaws>,
     /// The interrupted users, each with the pods that its run had tried to delete until then.
     interrupted: BTreeMap<String, BTreeSet<String>>,
     tried: BTreeMap<String, BTreeSet<String>>,
+    /// The uids of outdated pods that a run has tried to delete: a repetition is no decision.
+    attempted: BTreeSet<String>,
     /// The uids of pods whose delete succeeded, by user.
     answered: BTreeSet<(String, String)>,
     /// The broken laws, as text.
@@ -74,6 +83,10 @@ impl LawChecker {
         };
         let mut manifests = read(cluster::manifests(scenario));
         manifests.extend(read(cluster::manifests_before(scenario)));
+        if let Some(story) = &scenario.story {
+            let of = |image| read(cluster::manifests_of(image, &story.rules, scenario));
+            manifests.extend(IMAGES.into_iter().flat_map(of));
+        }
         for desired in &mut manifests {
             desired.managed_by = scenario.managed_by();
         }
@@ -87,8 +100,14 @@ impl LawChecker {
             locks: Locks::default(),
             observations: ObservationTracker::new(scenario.managed_by()),
             changes: Changes::default(),
+            failed: 0,
+            steps: scenario
+                .story
+                .as_ref()
+                .map(|story| StepLaws::new(story.rules.clone(), cluster::start(scenario))),
             interrupted: BTreeMap::new(),
             tried: BTreeMap::new(),
+            attempted: BTreeSet::new(),
             answered: BTreeSet::new(),
             broken: Vec::new(),
             history: String::new(),
@@ -112,6 +131,7 @@ impl LawChecker {
     ) {
         let Route::Objects(Objects { kind, name, .. }) = &request.route else { return };
         self.observations.look(request, *kind, faults, now);
+        self.look_at_steps(store, now);
         let refused = faults.iter().any(|fault| matches!(fault, Fault::Answer(_)));
         if request.dry_run || matches!(request.verb, "get" | "list" | "watch") {
             return;
@@ -197,6 +217,7 @@ impl LawChecker {
         {
             self.breaks(now, law);
         }
+        self.failures(&live, store, now);
         if let Some(event) = own.filter(|_| is_ours) {
             match event.object.kind() {
                 Kind::Pod if event.change == Change::Added => {
@@ -212,6 +233,16 @@ impl LawChecker {
             self.nodes.node(event, now);
             self.changes.hear(event, ours, self.nodes.sight(), now);
         }
+    }
+
+    /// Failed templates that were recorded since the last call end their rollout.
+    fn failures(&mut self, live: &[DaemonSet], store: &Store, now: Timestamp) {
+        let Some(steps) = &mut self.steps else { return };
+        let failed = live.iter().map(|live| remembered(&live.key, store).len()).sum();
+        if failed > self.failed {
+            steps.failed(now);
+        }
+        self.failed = failed;
     }
 
     /// The changes since the last call, in order.
@@ -287,11 +318,17 @@ impl LawChecker {
             let is_known =
                 self.changes.is_known(&live.key, Part::Template, self.nodes.seen_by(now));
             let law = self.flights.broken(live, (user, node), &self.policy, seen);
+            let is_first = !self.attempted.contains(&uid);
+            let of_steps = self.steps.as_mut().filter(|_| is_first);
+            let law = law.or_else(|| of_steps?.broken(pod, live, (store, &self.nodes), now));
             if let Some(law) = law.filter(|_| is_known) {
                 return self.breaks(now, format_args!("{name} was deleted{law}"));
             }
             if !refused {
                 self.flights.takes_off(live, user, pod);
+            }
+            if let Some(steps) = self.steps.as_mut().filter(|_| self.attempted.insert(uid)) {
+                steps.begins(pod, live, (store, &self.nodes), now);
             }
         }
         if is_available(pod, live, self.nodes.seen_by(now)) {
@@ -358,111 +395,42 @@ impl LawChecker {
         }
     }
 
-    /// The program has written a DaemonSet or its record.
-    fn written(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
-        let Some(live) = daemon_set(&event.object) else { return };
-        let Some(declared) = self.declared.get(&live.key).cloned() else { return };
-        let key = &live.key;
-        self.under_lock(request, key, store, now);
-        let before = event.previous.as_ref().and_then(|it| daemon_set(it));
-        let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        let names = |field: &str| sent["metadata"][field].is_string();
-        // Without a controller the program also writes the status.
-        if event.object.kind() == Kind::ConfigMap && sent["data"].get("daemonSet").is_none() {
-            if !names("uid") {
-                self.breaks(now, format_args!("{key}: status written without a uid precondition"));
-            }
-            return;
-        }
-        let pause = PausedRollout::of(live).ok().flatten();
-        let strategy = &live.raw["spec"]["updateStrategy"];
-        let kept = pause.as_ref().map_or(strategy, |pause| &pause.declared);
-        if !is_declared(kept, &declared) {
-            self.breaks(now, format_args!("{key} has the strategy {strategy}"));
-        }
-        if before.is_some() && !sent.is_array() && !(names("uid") && names("resourceVersion")) {
-            self.breaks(now, format_args!("{key} was written without preconditions"));
-        }
-        if pause.is_none() && is_rolled(strategy) {
-            self.given_free(live, store, now);
-        }
-        if let Some(PausedRollout { state: PauseState::Aborted, from, failed, .. }) = &pause {
-            let is_from = |it: &&Revision| from.as_ref().is_some_and(|from| from.name == it.name);
-            let data = data_for(live.spec.template.raw());
-            let good = revisions(live, store).find(is_from).is_some_and(|it| *it.data == data);
-            let bad = *failed == Some(template_digest(live.spec.template.raw()));
-            // Fields of other owners stay, which results in another template.
-            if (!good || bad) && !self.was_interfered_with(key) {
-                self.breaks(now, format_args!("{key} is aborted with another template"));
-            }
-        }
-        let Some(before) = before else { return };
-        if before.spec.template.raw() != live.spec.template.raw() {
-            self.another_template(before, live, &declared, store, now);
-        }
-    }
-
-    /// The program has changed the template.
-    fn another_template(
-        &mut self,
-        before: &DaemonSet,
-        live: &DaemonSet,
-        declared: &Value,
-        store: &Store,
-        now: Timestamp,
-    ) {
-        let key = &live.key;
-        let digest = template_digest(live.spec.template.raw());
-        if failed_before(before, store).contains(&digest) {
-            self.breaks(now, format_args!("{key} got a template that failed before"));
-        }
-        if !self.nodes.are_known(now) {
-            return;
-        }
-        let evicted = pods(store).filter(|pod| owns(live, pod) && is_available(pod, live, now));
-        let evicted = evicted.filter_map(|pod| {
-            let node = store.get(Kind::Node, "", pod.node()?.as_str())?.node()?;
-            let may_stay = |it: &DaemonSet| judge(&it.spec.template.placement, node).may_stay;
-            (may_stay(before) && !may_stay(live)).then_some(&node.name)
-        });
-        let evicted = evicted.collect::<BTreeSet<_>>().len() as u64;
-        let by_hand = declared["type"] == "OnDelete";
-        // The guard uses the DaemonSet's own limit: the controller knows no other.
-        let own = self.nodes.allowed(live, declared, &Value::Null);
-        let allowed = if by_hand { 1 } else { own };
-        if evicted > allowed {
-            let text =
-                format!("{key} got a template that evicts {evicted} pods, {allowed} allowed");
-            self.breaks(now, text);
-        }
-    }
-
-    /// The controller may replace pods again: no pod that it would replace may be left, except on
-    /// skipped nodes.
-    fn given_free(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
-        let desired: BTreeSet<_> = desired_nodes(live, store).map(|it| it.name.clone()).collect();
-        let to_come = hash(live.spec.template.raw(), None);
-        let old: Vec<String> = pods(store)
-            .filter(|pod| owns(live, pod) && is_available(pod, live, self.nodes.seen_by(now)))
-            .filter(|pod| !is_updated(pod, live, store) && !pod.has_hash(&to_come))
-            .filter(|pod| {
-                let desired = |name: &&daemonset::model::NodeName| desired.contains(*name);
-                pod.node().filter(desired).is_some_and(|it| self.nodes.is_ready(it, now))
-            })
-            .map(|pod| pod.name.to_string())
-            .collect();
-        if !old.is_empty() {
-            let key = &live.key;
-            self.breaks(
-                now,
-                format_args!("{key}: strategy restored, but these pods are outdated: {old:?}"),
-            );
-        }
-    }
-
     /// Only the holder of the lock writes.
     fn under_lock(&mut self, request: &Seen, key: &DaemonSetKey, store: &Store, now: Timestamp) {
         if let Some(law) = self.locks.broken_on_arrival(request, key, store, now) {
+            self.breaks(now, law);
+        }
+    }
+
+    /// A run of a commit begins.
+    pub(crate) fn run_begins(&mut self, image: u32, rules: &Rules, now: Timestamp) {
+        self.policy = rules.json(0);
+        self.steps.iter_mut().for_each(|steps| steps.run_begins(image, rules.clone(), now));
+    }
+
+    /// The note about the steps is lost.
+    pub(crate) fn forget_steps(&mut self, now: Timestamp) {
+        self.steps.iter_mut().for_each(|steps| steps.forget(now));
+    }
+
+    /// Changes the approvals of which the laws know.
+    pub(crate) fn approvals(&mut self, change: impl Fn(&mut Approvals)) {
+        self.steps.iter_mut().for_each(|steps| change(&mut steps.approvals));
+    }
+
+    /// Updates the laws of steps by what the program can see when it sends a request.
+    fn look_at_steps(&mut self, store: &Store, now: Timestamp) {
+        let Some(steps) = &mut self.steps else { return };
+        if let Some(live) = daemon_sets(store).find(|it| self.declared.contains_key(&it.key)) {
+            steps.look(live, store, &self.nodes, now);
+        }
+    }
+
+    /// A run of a story has ended with this exit code.
+    pub(crate) fn run_ended(&mut self, exit: Exit, store: &Store, now: Timestamp) {
+        let live = self.live(store);
+        let laws = self.steps.as_mut().zip(live.first());
+        if let Some(law) = laws.and_then(|(steps, live)| steps.run_ended(exit, live)) {
             self.breaks(now, law);
         }
     }
@@ -508,12 +476,6 @@ fn uid_sent(request: &Seen) -> String {
 fn owner_sent(request: &Seen) -> Option<Uid> {
     let sent: Value = serde_json::from_slice(&request.body).ok()?;
     sent["metadata"]["ownerReferences"][0]["uid"].as_str().map(Into::into)
-}
-
-/// Whether a strategy is the declared one with the server's defaults.
-fn is_declared(strategy: &Value, declared: &Value) -> bool {
-    let read = |value: &Value| serde_json::from_value::<UpdateStrategy>(value.clone()).ok();
-    read(strategy).is_some() && read(strategy) == read(declared)
 }
 
 /// Whether the controller would replace pods by deleting them first.

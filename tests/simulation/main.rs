@@ -10,6 +10,15 @@
 //! rollout. Nothing resumes after such a run, so work that is left undone by a request that failed
 //! permanently is not counted against it.
 //!
+//! One seed in four is a story (`story`): commits of one DaemonSet under a random policy, and the
+//! runs that roll them out one after the other, as by a schedule. People approve steps, or something
+//! else, edit the policy and lose notes; runs are killed. The laws of steps (`step_laws`) judge the
+//! beginning of each node: budgets of zones and steps, zones at once, steps in their order after
+//! their soaks, approvals of this template and this step that no rollout has used up, windows and
+//! exclusions, no node twice; and what is live while nobody runs. Where the policy leaves a choice,
+//! any choice is right that keeps the number. Nodes may be chosen by what another one was a moment
+//! ago: for some seconds after any node has changed, the order of steps is not judged.
+//!
 //! Exceptions: Where requests may fail, a run has 30 s to observe a change (2 s where none does).
 //! For the same time after another client's write, the laws about the part that it wrote (the
 //! template; the strategy and pause) are off. The laws know the time since which a node has no pod
@@ -40,9 +49,13 @@ mod locks;
 mod objects;
 mod observations;
 mod permissions;
+mod policies;
 mod reasons;
+mod rules;
 mod scenario;
 mod shrink;
+mod step_laws;
+mod story;
 mod trial;
 mod upkeep;
 

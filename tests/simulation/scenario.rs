@@ -6,6 +6,7 @@ use daemonset::model::ManagedBy;
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
+use crate::story::Story;
 
 /// One node of the cluster, at the beginning.
 #[derive(Clone, Debug)]
@@ -87,6 +88,8 @@ pub(crate) struct Scenario {
     /// The clock offset of each API server, in seconds; any of them may answer. Empty means one
     /// server with a correct clock.
     pub(crate) clocks: Vec<i64>,
+    /// Commits under a policy with steps, in place of one change and its fates.
+    pub(crate) story: Option<Story>,
 }
 
 /// A change by another client to the first DaemonSet.
@@ -167,6 +170,7 @@ impl Scenario {
             fates,
             managed: false,
             clocks: Vec::new(),
+            story: None,
         };
         for agent in &mut scenario.agents {
             agent.tolerates = dice.one_in(3);
@@ -182,7 +186,7 @@ impl Scenario {
             scenario.clocks = clocks(&mut dice);
         }
         scenario.careful(&mut dice);
-        scenario
+        if dice.one_in(4) { scenario.with_story(&mut dice) } else { scenario }
     }
 
     /// Adds probes, `minReadySeconds` and crashing pods.
@@ -250,13 +254,18 @@ impl Scenario {
         if !stays() {
             less.clocks.clear();
         }
+        if let Some(story) = &mut less.story {
+            story.reduce(stays);
+        }
         (!less.nodes.is_empty() && !less.agents.is_empty()).then_some(less)
     }
 
     /// The number of parts that can be left out.
     pub(crate) fn parts(&self) -> usize {
         let Self { seed: _, nodes, agents, policy: _, faults, external_actors, fates, .. } = self;
-        fates.len() + external_actors.len() + faults.len() + nodes.len() + agents.len() + 3
+        let of_story = self.story.as_ref().map_or(0, Story::parts);
+        let lists = fates.len() + external_actors.len() + faults.len() + nodes.len();
+        lists + agents.len() + 3 + of_story
     }
 
     /// The controller of the DaemonSets.
@@ -295,8 +304,9 @@ impl Scenario {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, nodes, agents, policy, faults, external_actors, fates, managed, clocks } =
+        let Self { seed, nodes, agents, policy, faults, external_actors, fates, managed, .. } =
             self;
+        let Self { clocks, story, .. } = self;
         writeln!(f, "seed {seed}{}", if *managed { ", managed by ds-apply" } else { "" })?;
         nodes.iter().try_for_each(|node| writeln!(f, "  {node:?}"))?;
         agents.iter().try_for_each(|agent| writeln!(f, "  {agent:?}"))?;
@@ -306,6 +316,7 @@ impl fmt::Display for Scenario {
         if !clocks.is_empty() {
             writeln!(f, "  clocks {clocks:?}")?;
         }
+        story.iter().try_for_each(|story| write!(f, "{story}"))?;
         faults.iter().try_for_each(|(list, fault)| writeln!(f, "  {list} {fault}"))
     }
 }

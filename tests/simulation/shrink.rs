@@ -43,8 +43,11 @@ impl std::fmt::Display for Shrunk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { scenario, outcome, line } = self;
         let broken = outcome.broken.join("\n  ");
-        let Outcome { ended, requests, .. } = outcome;
+        let Outcome { ended, requests, requests_of_runs, pause, .. } = outcome;
         write!(f, "{line}\n{scenario}ended with {ended:?}; {requests} requests of the first run")?;
+        if scenario.story.is_some() {
+            write!(f, "\nrequests of each run {requests_of_runs:?}, {pause:?}")?;
+        }
         write!(f, "\n  {broken}")
     }
 }

@@ -20,8 +20,11 @@ mod locks;
 mod objects;
 mod observations;
 mod reasons;
+mod rules;
 mod scenario;
 mod shrink;
+mod step_laws;
+mod story;
 mod trial;
 mod upkeep;
 
@@ -31,6 +34,7 @@ use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
+use scenario::Scenario;
 use shrink::Shrunk;
 
 /// The number of seeds between two lines of progress.
@@ -48,6 +52,9 @@ struct Args {
     /// Leave out these parts of the scenario, by number
     #[arg(long, value_delimiter = ',')]
     without: Vec<usize>,
+    /// Try only the seeds with a story: commits under a policy with steps
+    #[arg(long)]
+    stories: bool,
     /// Print every request and every change of a failed seed, and the cluster at the end
     #[arg(long)]
     history: bool,
@@ -61,7 +68,7 @@ fn main() -> ExitCode {
     let mut from = args.from;
     while from < end {
         let to = end.min(from.saturating_add(PORTION));
-        if let Some(broken) = portion(from, to, &args.without) {
+        if let Some(broken) = portion(from, to, &args) {
             println!("{broken}");
             if args.history {
                 println!("{}\n{}", broken.outcome.history, broken.outcome.state);
@@ -76,7 +83,7 @@ fn main() -> ExitCode {
 }
 
 /// Tries these seeds on all cores; returns the first that breaks a law.
-fn portion(from: u64, to: u64, without: &[usize]) -> Option<Shrunk> {
+fn portion(from: u64, to: u64, args: &Args) -> Option<Shrunk> {
     let next = AtomicU64::new(from);
     let work = || {
         loop {
@@ -84,7 +91,10 @@ fn portion(from: u64, to: u64, without: &[usize]) -> Option<Shrunk> {
             if seed >= to {
                 return None;
             }
-            if let Some(broken) = shrink::broken(seed, without) {
+            if args.stories && Scenario::of(seed).story.is_none() {
+                continue;
+            }
+            if let Some(broken) = shrink::broken(seed, &args.without) {
                 next.store(to, Ordering::Relaxed);
                 return Some(broken);
             }

@@ -1,5 +1,8 @@
 //! Runs one scenario, from its cluster to the end of its runs.
 
+mod visits;
+
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +12,7 @@ use embedded::{
 };
 use executor::Interrupt;
 use jiff::SignedDuration;
+use planner::plan::PausedRollout;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
@@ -18,6 +22,7 @@ use crate::dice::Dice;
 use crate::end;
 use crate::external_actors::{EXTERNAL_USER, interfere};
 use crate::laws::{LawChecker, is_rolled};
+use crate::objects::live;
 use crate::scenario::{AgentSpec, Fate, NodeSpec, PodSpec, Scenario};
 
 /// The longest duration of a run, by the cluster's clock.
@@ -32,13 +37,17 @@ const SETTLED: Duration = Duration::from_mins(5);
 /// The result of a trial.
 pub(crate) struct Outcome {
     /// The end of each run that was not killed, in order.
-    pub(crate) ended: Vec<(&'static str, Ended)>,
+    pub(crate) ended: Vec<(String, Ended)>,
     pub(crate) broken: Vec<String>,
     pub(crate) history: String,
-    /// The number of requests of the first run.
+    /// The number of requests of the first run; in a story, of the last one.
     pub(crate) requests: usize,
+    /// The number of requests of each run of a story.
+    pub(crate) requests_of_runs: Vec<usize>,
     /// The cluster at the end, without names and times.
     pub(crate) state: String,
+    /// The pause of the first DaemonSet at the end.
+    pub(crate) pause: Option<PausedRollout>,
 }
 
 /// The first run's user.
@@ -56,8 +65,12 @@ struct Shared {
     requests: usize,
     /// The number of requests of all runs.
     all_requests: usize,
+    /// The fates of the run that is observed: the first one, or each one of a story.
     fates: Vec<Fate>,
-    killed: bool,
+    /// The user of that run.
+    user: String,
+    /// The users whose runs were killed.
+    killed: BTreeSet<String>,
     /// The user whose run may change nothing, because all is done.
     idle: Option<&'static str>,
     /// Notified when a law is broken: the trial then ends.
@@ -97,7 +110,7 @@ struct Watcher {
 
 impl Watcher {
     fn dies(&self, shared: &mut Shared) -> Vec<Fault> {
-        shared.killed = true;
+        shared.killed.insert(shared.user.clone());
         self.death.notify_one();
         vec![Fault::Silence]
     }
@@ -132,10 +145,10 @@ impl Hook for Watcher {
         }
         let mut shared = locked(&self.shared);
         let mut faults = Vec::from_iter(self.answering(request.number));
-        if request.user == FIRST {
-            if shared.killed {
-                return vec![Fault::Silence];
-            }
+        if shared.killed.contains(&request.user) {
+            return vec![Fault::Silence];
+        }
+        if request.user == shared.user {
             shared.requests += 1;
             let number = shared.requests;
             if shared.has(Fate::KilledBefore(number)) {
@@ -157,7 +170,7 @@ impl Hook for Watcher {
             return Vec::new();
         }
         let number = shared.requests;
-        if request.user == FIRST && shared.has(Fate::KilledAfter(number)) {
+        if request.user == shared.user && shared.has(Fate::KilledAfter(number)) {
             return self.dies(&mut shared);
         }
         let writes = matches!(request.verb, "create" | "update" | "patch" | "delete");
@@ -227,7 +240,9 @@ fn has_twin(scenario: &Scenario) -> bool {
         PodSpec::Available | PodSpec::Unready | PodSpec::Young => true,
     };
     // The pods that a dead node loses depend on the duration of the run.
-    is_calm && scenario.nodes.iter().all(|node| node.ready && is_alike(node))
+    scenario.story.is_none()
+        && is_calm
+        && scenario.nodes.iter().all(|node| node.ready && is_alike(node))
 }
 
 /// Runs all plans on this thread: such clusters are too small for several threads.
@@ -247,7 +262,7 @@ struct Trial<'a> {
     shared: Arc<Mutex<Shared>>,
     death: Arc<Notify>,
     /// The end of each run, in order.
-    ended: Mutex<Vec<(&'static str, Ended)>>,
+    ended: Mutex<Vec<(String, Ended)>>,
 }
 
 impl<'a> Trial<'a> {
@@ -265,7 +280,8 @@ impl<'a> Trial<'a> {
             requests: 0,
             all_requests: 0,
             fates,
-            killed: false,
+            user: FIRST.to_owned(),
+            killed: BTreeSet::new(),
             idle: None,
             over: Arc::default(),
         };
@@ -283,7 +299,7 @@ impl<'a> Trial<'a> {
     }
 
     /// One run of the program.
-    async fn apply(&self, user: &'static str, interrupts: mpsc::Receiver<Interrupt>) {
+    async fn apply(&self, user: &str, interrupts: mpsc::Receiver<Interrupt>) {
         let mut line = vec!["-f", "agents.yaml", "--yes", "--keep-going", "--lock-timeout", "10m"];
         line.extend(["--managed-by", self.scenario.managed_by().as_str()]);
         let off = self.scenario.fates.iter().find_map(|fate| match fate {
@@ -293,10 +309,15 @@ impl<'a> Trial<'a> {
         let (world, folder) = (&self.world, self.folder.path());
         let local = world.clock().now() + off.unwrap_or_default();
         let run = ds_apply_by_clock(world, user, folder, interrupts, &line, local);
+        self.ends(user, run).await;
+    }
+
+    /// Waits for the end of a run.
+    async fn ends(&self, user: &str, run: impl Future<Output = Ended>) {
         let why = match tokio::time::timeout(LONGEST, Bounded::new(run)).await {
             Ok(Ok(ended)) => {
                 locked(&self.shared).checker.ended(user, self.world.clock().now());
-                return self.ended().push((user, ended));
+                return self.ended().push((user.to_owned(), ended));
             }
             Ok(Err(bounded::Spins { polls })) => {
                 format!("loops for ever: it was polled {polls} times at one moment")
@@ -306,7 +327,7 @@ impl<'a> Trial<'a> {
         locked(&self.shared).checker.broken.push(format!("{user} {why}"));
     }
 
-    fn ended(&self) -> MutexGuard<'_, Vec<(&'static str, Ended)>> {
+    fn ended(&self) -> MutexGuard<'_, Vec<(String, Ended)>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -355,9 +376,12 @@ impl<'a> Trial<'a> {
     }
 
     /// All runs.
-    async fn runs(&self) {
+    async fn runs(&self) -> Vec<usize> {
+        if let Some(story) = &self.scenario.story {
+            return tokio::join!(self.visits(story), self.external_actors()).0;
+        }
         tokio::join!(self.first(), self.other(), self.external_actors());
-        if locked(&self.shared).killed {
+        if locked(&self.shared).killed.contains(FIRST) {
             self.apply(SECOND, mpsc::channel(1).1).await;
         }
         if self.scenario.fates.contains(&Fate::Again) {
@@ -366,17 +390,18 @@ impl<'a> Trial<'a> {
             locked(&self.shared).idle = (is_done && quiet).then_some(AGAIN);
             self.apply(AGAIN, mpsc::channel(1).1).await;
         }
+        Vec::new()
     }
 }
 
 async fn trial(scenario: &Scenario) -> Outcome {
     let trial = Trial::begin(scenario);
     let over = Arc::clone(&locked(&trial.shared).over);
-    tokio::select! {
+    let requests_of_runs = tokio::select! {
         biased;
-        () = over.notified() => {}
-        () = trial.runs() => {}
-    }
+        () = over.notified() => Vec::new(),
+        requests = trial.runs() => requests,
+    };
     let ended = trial.ended().clone();
     let mut broken: Vec<String> =
         ended.iter().filter_map(|(user, ended)| end::bad_end(scenario, user, ended)).collect();
@@ -386,7 +411,7 @@ async fn trial(scenario: &Scenario) -> Outcome {
     if let Some((_, last)) = ended.last().filter(|(_, last)| last.exit == Exit::Done) {
         debug_assert_eq!(last.error, None);
         // A run that finds nothing to do waits for no lock.
-        if scenario.fates.is_empty() {
+        if scenario.fates.is_empty() && scenario.story.is_none() {
             broken.extend(end::not_whole(
                 scenario,
                 &server.store(),
@@ -399,8 +424,11 @@ async fn trial(scenario: &Scenario) -> Outcome {
         sleep(SETTLED).await;
     }
     let state = end::state(&server.store());
+    let pause = live(scenario.agents[0].name, &server.store())
+        .and_then(|live| PausedRollout::of(live).ok().flatten());
     let mut shared = locked(&trial.shared);
     broken.append(&mut shared.checker.broken);
     let history = std::mem::take(&mut shared.checker.history);
-    Outcome { ended, broken, history, requests: shared.requests, state }
+    let requests = shared.requests;
+    Outcome { ended, broken, history, requests, requests_of_runs, state, pause }
 }

@@ -40,7 +40,9 @@ impl<'w> Step<'_, 'w> {
                 self.state.course = Course::Failed(failed.clone());
                 return self.go_back(target, Some(live), failed);
             }
-            if let Some(waits_for) = self.not_yet(target, live)? {
+            // After a write whose answer is lost, the target may be live, though it is not observed.
+            let may_be_live = self.state.writing.sent.contains(&Purpose::Apply);
+            if !may_be_live && let Some(waits_for) = self.not_yet(target, live)? {
                 return self.hold_before(target, live, waits_for);
             }
             self.put_in_place(target, live)?;

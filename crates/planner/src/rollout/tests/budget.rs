@@ -314,3 +314,17 @@ fn a_node_counts_although_an_old_observation_shows_it_not_ready() {
     run.post(Post::Delivered);
     assert_eq!(run.deleted_nodes(), ["node-0", "node-1"]);
 }
+
+/// A pod that was evicted from a node whose kubelet is dead never goes.
+#[test]
+fn a_terminating_pod_on_a_dead_node_where_none_may_start_uses_no_budget() {
+    let mut sim = Sim::of(3, &json!(1));
+    let dead = &mut sim.cluster.nodes[1];
+    dead.taints = [taint("node.kubernetes.io/unreachable:NoSchedule")].into();
+    sim.set_ready(1, false);
+    sim.pod_on("node-1").terminating = true;
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    run.until(|run| run.deletes.len() == 2);
+    assert_eq!(run.deleted_nodes(), ["node-0", "node-2"]);
+}

@@ -164,8 +164,8 @@ impl Run {
     }
 
     /// Discards the state and starts again with a fresh plan on a fresh snapshot. Pending requests
-    /// are lost. A rollback is resumed; otherwise a template that is recorded as failed is rejected,
-    /// so such a run is not killed.
+    /// are lost. A rollback is resumed; otherwise a template that is recorded as failed, on the lock or
+    /// by the pause, is rejected, so such a run is not killed.
     pub(super) fn restart(&mut self, image: &str) {
         if self.ended.is_some() || self.sim.deleted {
             return;
@@ -175,7 +175,9 @@ impl Run {
         let rolls_back = self.task.pace.on_failure == OnFailure::Rollback;
         self.task.goal = if rolls_back && is_rolling_back(&self.sim.seen().observed(), &digest) {
             Goal::GoBack
-        } else if self.sim.remembered.contains(&digest) {
+        } else if self.sim.remembered.contains(&digest)
+            || self.pause().and_then(|pause| pause.failed).is_some_and(|failed| *failed == *digest)
+        {
             return;
         } else {
             Goal::Apply(target)

@@ -36,7 +36,7 @@ pub(super) enum Fate {
 /// An observation of the cluster at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    daemon_set: Option<DaemonSet>,
+    pub daemon_set: Option<DaemonSet>,
     pub nodes: Vec<Node>,
     pub pods: Vec<Pod>,
     pub revisions: Vec<Revision>,

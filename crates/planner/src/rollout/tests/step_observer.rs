@@ -318,6 +318,11 @@ impl Observer {
         let Decision { seen, now, deletes, resumes } = decision;
         let here = self.here(seen, *now);
         self.look(&here, *now);
+        // A failure puts the last good template back before it replaces pods, those of a version
+        // that was given up, too.
+        let live = seen.daemon_set.as_ref().map(|it| it.spec.template.raw());
+        let image = live.map(|it| &it["spec"]["containers"][0]["image"]);
+        let goes_back = image.is_some_and(|image| *image != *self.target);
         if self.rules.surges && *resumes && here.iter().any(Here::is_outdated) {
             let law = self.surge_too_early(&here, *now);
             self.broken.extend(law.map(|law| format!("{now}: {law}")));
@@ -325,7 +330,7 @@ impl Observer {
         for delete in deletes {
             let here = self.here(seen, *now);
             if !self.sent.contains_key(&delete.uid) {
-                let law = self.broken_by(&here, delete.node.as_str(), *now);
+                let law = self.broken_by(&here, delete.node.as_str(), goes_back, *now);
                 self.broken.extend(law.map(|law| format!("{now}: {}: {law}", delete.node)));
             }
             let others = self.approvals.extract_if(.., |(_, image)| *image != self.target);
@@ -410,12 +415,18 @@ impl Observer {
     }
 
     /// The law that a delete on this node breaks.
-    fn broken_by(&self, here: &[Here<'_>], node: &str, now: Timestamp) -> Option<String> {
+    fn broken_by(
+        &self,
+        here: &[Here<'_>],
+        node: &str,
+        goes_back: bool,
+        now: Timestamp,
+    ) -> Option<String> {
         let it = here.iter().find(|it| *it.node.name.as_str() == *node)?;
         if !it.is_ready {
             return Some("it is not Ready".into());
         }
-        let back = self.is_way_back || it.is_updated;
+        let back = self.is_way_back || goes_back || it.is_updated;
         let limits = self.over_limits(here, it, back);
         if back { limits } else { limits.or_else(|| self.too_early(here, it, now)) }
     }

@@ -1,0 +1,431 @@
+//! The laws of a policy with steps: which node may begin when. Own counts of nodes, pods and times;
+//! no rule is shared with the planner.
+//!
+//! Each replacement of an outdated pod is judged when it is sent. Where the policy leaves a choice
+//! (which nodes a count takes), any choice is fine that keeps the number. Budgets of the whole
+//! DaemonSet are judged elsewhere (`budget`).
+
+mod approvals;
+mod domains;
+mod order;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use daemonset::controller::placement::judge;
+use daemonset::model::{DaemonSet, Node, NodeName, Pod};
+use ds_plan::Exit;
+use embedded::{Kind, Store};
+use jiff::{SignedDuration, Timestamp};
+use planner::plan::{PauseState, PausedRollout};
+use serde_json::Value;
+
+use crate::budget::{Nodes, owns};
+use crate::objects::{pods, revisions};
+use crate::rules::{Rules, StepRule, ZONE};
+pub(crate) use approvals::Approvals;
+use domains::{ZoneSoaks, Zones};
+use order::Steps;
+
+/// How much later than the program a law may see a time: it has whole seconds.
+const ROUNDED: SignedDuration = SignedDuration::from_secs(1);
+
+/// What the laws of steps remember.
+pub(crate) struct StepLaws {
+    /// The time at the beginning, to which exclusions are relative.
+    start: Timestamp,
+    rules: Rules,
+    /// The image of the run's commit.
+    target: u32,
+    /// The image that finished all steps last.
+    good: u32,
+    /// The image that was live without a pause after that: its run may have been killed before it
+    /// said that all is done.
+    perhaps: Option<u32>,
+    /// The image of the rollout in progress.
+    rollout: Option<u32>,
+    progress: Progress,
+    /// How far other images were, as long as no rollout of another one has begun.
+    others: BTreeMap<u32, Progress>,
+    zones: Zones,
+    pub(crate) approvals: Approvals,
+}
+
+/// How far the rollout of one image is.
+struct Progress {
+    steps: Steps,
+    soaks: ZoneSoaks,
+    /// Nodes of which it has replaced the outdated pod.
+    begun: BTreeSet<NodeName>,
+    /// Those of them on which no pod of the target was seen since.
+    unfinished: BTreeSet<NodeName>,
+}
+
+impl Progress {
+    fn of(rules: &Rules, now: Timestamp) -> Self {
+        Self {
+            steps: Steps::of(rules, now),
+            soaks: ZoneSoaks::default(),
+            begun: BTreeSet::new(),
+            unfinished: BTreeSet::new(),
+        }
+    }
+
+    /// All soaks begin again.
+    fn begin_again(&mut self, now: Timestamp) {
+        self.steps.begin_again(0, now);
+        self.soaks = ZoneSoaks::default();
+    }
+}
+
+/// One desired node, as it is.
+struct Here<'a> {
+    node: &'a Node,
+    /// Whether the program must know that it is Ready.
+    is_ready: bool,
+    zone: &'a str,
+    /// Its pod that neither goes nor was sent a delete.
+    pod: Option<&'a Pod>,
+    /// The image of that pod.
+    image: Option<u32>,
+    is_updated: bool,
+}
+
+impl Here<'_> {
+    fn is_up(&self) -> bool {
+        self.pod.is_some_and(Pod::is_ready)
+    }
+
+    fn has_new(&self) -> bool {
+        self.is_updated && self.is_up()
+    }
+
+    fn is_outdated(&self) -> bool {
+        self.pod.is_some() && !self.is_updated
+    }
+
+    /// The time for which its pod has been up.
+    fn up_for(&self, now: Timestamp) -> SignedDuration {
+        let since = self.pod.and_then(Pod::up_since);
+        since.map_or(SignedDuration::MIN, |since| now.duration_since(since))
+    }
+}
+
+/// A replacement that is about to begin.
+struct Begin<'b, 'a> {
+    here: &'b [Here<'a>],
+    it: &'b Here<'a>,
+    /// Whether the pod is available, so that its delete costs something.
+    is_available: bool,
+    /// The Ready nodes that are down.
+    down: &'b [NodeName],
+    now: Timestamp,
+}
+
+impl StepLaws {
+    pub(crate) fn new(rules: Rules, start: Timestamp) -> Self {
+        Self {
+            progress: Progress::of(&rules, start),
+            start,
+            rules,
+            target: 1,
+            good: 1,
+            perhaps: None,
+            rollout: None,
+            others: BTreeMap::new(),
+            zones: Zones::default(),
+            approvals: Approvals::default(),
+        }
+    }
+
+    /// The image of the last run's commit.
+    pub(crate) fn target(&self) -> u32 {
+        self.target
+    }
+
+    /// A run of a commit begins.
+    pub(crate) fn run_begins(&mut self, image: u32, rules: Rules, now: Timestamp) {
+        let same = |at: &usize| rules.steps.get(*at) == self.rules.steps.get(*at);
+        let edited = (0..rules.steps.len()).find(|at| !same(at));
+        self.rules = rules;
+        if image != self.target {
+            let known = self.others.remove(&image);
+            let known = known.unwrap_or_else(|| Progress::of(&self.rules, now));
+            let before = std::mem::replace(&mut self.progress, known);
+            self.others.insert(std::mem::replace(&mut self.target, image), before);
+        }
+        if let Some(edited) = edited {
+            self.all().for_each(|progress| progress.steps.begin_again(edited, now));
+        }
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Progress> {
+        self.others.values_mut().chain([&mut self.progress])
+    }
+
+    /// The note about the steps is lost.
+    pub(crate) fn forget(&mut self, now: Timestamp) {
+        self.all().for_each(|progress| progress.begin_again(now));
+        self.approvals.forget_use();
+    }
+
+    /// The rollout of the run's image begins, unless it has begun before: that of any other one ends.
+    fn rollout_begins(&mut self) {
+        if self.rollout == Some(self.target) {
+            return;
+        }
+        self.rollout = Some(self.target);
+        self.others.clear();
+        self.progress.begun.clear();
+        self.progress.unfinished.clear();
+        let target = self.target;
+        self.approvals.use_up(|image| image != target);
+    }
+
+    /// The rollout has ended: it is done, or it has failed.
+    fn rollout_ends(&mut self, is_done: bool, now: Timestamp) {
+        self.approvals.use_up(|_| true);
+        if is_done {
+            self.perhaps = Some(self.target);
+        } else {
+            self.rollout = None;
+            self.progress.begin_again(now);
+        }
+    }
+
+    fn is_good(&self, image: u32) -> bool {
+        image == self.good || Some(image) == self.perhaps
+    }
+
+    /// A failed template was recorded.
+    pub(crate) fn failed(&mut self, now: Timestamp) {
+        self.rollout_ends(false, now);
+    }
+
+    /// The program has written the DaemonSet. Returns the broken law.
+    pub(crate) fn written(&mut self, live: &DaemonSet, now: Timestamp) -> Option<String> {
+        let image = image_of(live.spec.template.raw());
+        let pause = PausedRollout::of(live).ok().flatten().map(|pause| pause.state);
+        let good = self.good;
+        let is_good = self.is_good(image);
+        match pause {
+            Some(PauseState::Aborted) => {
+                self.rollout_ends(false, now);
+                (!is_good).then(|| format!(" was aborted to image {image}, {good} is good"))
+            }
+            Some(PauseState::Waiting) => {
+                let is_kept = self.rules.keeps_target && image == self.target;
+                let is_right = is_good || is_kept;
+                (!is_right).then(|| format!(" waits with image {image}, {good} is good"))
+            }
+            Some(PauseState::Paused) => {
+                if image == self.target {
+                    self.rollout_begins();
+                }
+                None
+            }
+            None if image == self.target => {
+                self.rollout_begins();
+                self.rollout_ends(true, now);
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// The broken law at the end of a run that waits: the last good template is live.
+    pub(crate) fn run_ended(&mut self, exit: Exit, live: &DaemonSet) -> Option<String> {
+        let image = image_of(live.spec.template.raw());
+        if exit == Exit::Done && image == self.target {
+            (self.good, self.perhaps) = (self.target, None);
+        }
+        let waits = matches!(exit, Exit::Waiting | Exit::ApprovalNeeded);
+        let is_right = self.is_good(image) || (self.rules.keeps_target && image == self.target);
+        (waits && !is_right)
+            .then(|| format!("{}: it waits with image {image}, {} is good", live.key, self.good))
+    }
+
+    /// Updates what is complete, done, and disturbed.
+    pub(crate) fn look(&mut self, live: &DaemonSet, store: &Store, nodes: &Nodes, now: Timestamp) {
+        let here = self.here(live, store, nodes, None, now);
+        for one in here.iter().filter(|one| one.is_updated) {
+            self.progress.unfinished.remove(&one.node.name);
+        }
+        let is_there = |name: &NodeName| here.iter().any(|one| one.node.name == *name);
+        self.progress.unfinished.retain(is_there);
+        let Self { rules, target, approvals, progress, .. } = self;
+        let is_approved = |step: &StepRule| approvals.has(step, *target);
+        progress.steps.look(&here, rules, is_approved, now);
+        progress.soaks.look(&here, rules, now);
+        let all = store.objects(Kind::Node, None).filter_map(|it| it.node());
+        self.zones.look(&here);
+        for node in all.filter(|node| may_be_down(node, live, store, nodes)) {
+            self.zones.disturb(zone_of(node), now);
+        }
+    }
+
+    /// The law that is broken if this outdated pod is deleted now.
+    pub(crate) fn broken(
+        &mut self,
+        pod: &Pod,
+        live: &DaemonSet,
+        (store, nodes): (&Store, &Nodes),
+        now: Timestamp,
+    ) -> Option<String> {
+        self.look(live, store, nodes, now);
+        let is_forward = image_of(live.spec.template.raw()) == self.target;
+        if is_forward {
+            self.rollout_begins();
+        }
+        let here = self.here(live, store, nodes, Some(pod), now);
+        let it = here.iter().find(|one| Some(&one.node.name) == pod.node())?;
+        let (down, _) = nodes.down(live, store, now);
+        let is_available = crate::budget::is_available(pod, live, nodes.seen_by(now));
+        let begin = Begin { here: &here, it, is_available, down: &down, now };
+        if let Some(law) = self.zones.over_limits(&begin, &self.rules, nodes.seen_by(now)) {
+            return Some(law);
+        }
+        if !is_forward {
+            return (self.rules.on_failure != "rollback")
+                .then(|| " although another template is rolled out".to_owned());
+        }
+        if self.progress.unfinished.contains(&it.node.name) {
+            return Some(", and its node was disturbed before".to_owned());
+        }
+        if let Some(law) = self.closed(now) {
+            return Some(law);
+        }
+        // The program may still choose by what a node was before.
+        if !nodes.are_known(now) {
+            return None;
+        }
+        self.too_early(&begin)
+            .or_else(|| self.progress.soaks.out_of_order(&begin, &self.rules, &self.zones))
+    }
+
+    /// Records that this pod of a node is deleted.
+    pub(crate) fn begins(
+        &mut self,
+        pod: &Pod,
+        live: &DaemonSet,
+        (store, nodes): (&Store, &Nodes),
+        now: Timestamp,
+    ) {
+        let Some(node) = pod.node() else { return };
+        if image_of(live.spec.template.raw()) != self.target {
+            return;
+        }
+        let here = self.here(live, store, nodes, Some(pod), now);
+        if !here.iter().any(|one| one.node.name == *node && self.is_mended(one)) {
+            self.progress.begun.insert(node.clone());
+        }
+        self.progress.unfinished.insert(node.clone());
+    }
+
+    /// Whether a version that was given up has broken a node: it may be mended in any step, and
+    /// counts for none.
+    fn is_mended(&self, it: &Here<'_>) -> bool {
+        let is_given_up = |image| image != self.target && !self.is_good(image);
+        it.image.is_some_and(is_given_up) && !it.is_up()
+    }
+
+    /// The windows.
+    fn closed(&self, now: Timestamp) -> Option<String> {
+        let second = now.as_second();
+        if self.rules.window.is_some_and(|window| !window.is_open(second)) {
+            return Some(", and no window is open".to_owned());
+        }
+        let since = second - self.start.as_second();
+        let (from, to) = self.rules.exclusion?;
+        (from + 2 <= since && since < to - 2).then(|| " during an exclusion".to_owned())
+    }
+
+    /// Steps, soaks, approvals, and the budgets of steps.
+    fn too_early(&self, begin: &Begin<'_, '_>) -> Option<String> {
+        let Begin { here, it, is_available, down, now: _ } = *begin;
+        let done = self.progress.steps.done();
+        let all = &self.rules.steps;
+        if done == all.len() {
+            return None;
+        }
+        let admits = |at: &usize| order::admits(here, it, *at, self);
+        let mut of: Vec<usize> = (0..=done).filter(admits).collect();
+        if self.is_mended(it) {
+            of.push(done);
+        }
+        if of.is_empty() {
+            return Some(format!(" before step {} is done", all[done].name));
+        }
+        of.retain(|at| !all[*at].approve || self.approvals.has(&all[*at], self.target));
+        if of.is_empty() {
+            return Some(", and its step is not approved".to_owned());
+        }
+        let limit = of.iter().map(|at| all[*at].max_unavailable.unwrap_or(u64::MAX)).max();
+        let limit = limit.unwrap_or(u64::MAX);
+        let others = down.iter().filter(|name| **name != it.node.name).count() as u64;
+        (is_available && others >= limit)
+            .then(|| format!(", {others} nodes are down, {limit} allowed in its step"))
+    }
+
+    fn here<'s>(
+        &self,
+        live: &DaemonSet,
+        store: &'s Store,
+        nodes: &Nodes,
+        judged: Option<&Pod>,
+        now: Timestamp,
+    ) -> Vec<Here<'s>> {
+        let mut images: BTreeMap<String, u32> = BTreeMap::new();
+        for revision in revisions(live, store) {
+            if let Some(hash) = revision.hash() {
+                images.insert(hash.to_string(), image_of(&revision.data["spec"]["template"]));
+            }
+        }
+        let image = |pod: &Pod| {
+            let hash = pod.revision_hash()?.to_string();
+            images.get(&hash).copied()
+        };
+        let is_judged = |pod: &Pod| judged.is_some_and(|judged| judged.uid == pod.uid);
+        let goes = |pod: &Pod| pod.terminating || (nodes.is_leaving(pod) && !is_judged(pod));
+        let stays = |pod: &&Pod| owns(live, pod) && !goes(pod);
+        // Its own store outlives the object.
+        let desired: Vec<&'s Node> = desired_nodes_of(live, store);
+        let here = desired.into_iter().map(|node| {
+            let mut own = pods(store).filter(stays);
+            let pod = own.find(|pod| pod.node() == Some(&node.name));
+            let image = pod.and_then(image);
+            Here {
+                node,
+                is_ready: nodes.is_ready(&node.name, now),
+                zone: zone_of(node),
+                pod,
+                image,
+                is_updated: image == Some(self.target),
+            }
+        });
+        here.collect()
+    }
+}
+
+/// The desired nodes, for as long as the store.
+fn desired_nodes_of<'s>(live: &DaemonSet, store: &'s Store) -> Vec<&'s Node> {
+    let all = store.objects(Kind::Node, None).filter_map(|it| it.node());
+    all.filter(|node| judge(&live.spec.template.placement, node).may_start).collect()
+}
+
+fn zone_of(node: &Node) -> &str {
+    node.labels.get(ZONE).unwrap_or_default()
+}
+
+/// Whether the program may count a node as down. One where no pod may start counts while its pod
+/// goes.
+fn may_be_down(node: &Node, live: &DaemonSet, store: &Store, nodes: &Nodes) -> bool {
+    let is_desired = judge(&live.spec.template.placement, node).may_start;
+    let has_pod = || pods(store).any(|pod| pod.node() == Some(&node.name) && owns(live, pod));
+    nodes.may_be_down(live, &node.name) || (!is_desired && has_pod())
+}
+
+/// The number of the image of a template.
+pub(crate) fn image_of(template: &Value) -> u32 {
+    let image = template["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+    image.rsplit(':').next().and_then(|tag| tag.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,108 @@
+//! Which steps are done, and which nodes a step may take.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Here, ROUNDED, StepLaws};
+use crate::rules::{Rules, StepRule};
+
+/// The steps of the policy.
+pub(super) struct Steps {
+    all: Vec<Soaking>,
+}
+
+/// How far a step is.
+#[derive(Clone, Copy)]
+struct Soaking {
+    is_done: bool,
+    /// Its soak began after this.
+    after: Timestamp,
+}
+
+impl Steps {
+    pub(super) fn of(rules: &Rules, now: Timestamp) -> Self {
+        Self { all: vec![Soaking { is_done: false, after: now }; rules.steps.len()] }
+    }
+
+    /// This step and all later ones begin again.
+    pub(super) fn begin_again(&mut self, from: usize, now: Timestamp) {
+        let later = self.all.iter_mut().skip(from);
+        later.for_each(|step| *step = Soaking { is_done: false, after: now });
+    }
+
+    /// The number of steps that are done.
+    pub(super) fn done(&self) -> usize {
+        self.all.iter().take_while(|step| step.is_done).count()
+    }
+
+    pub(super) fn is_done(&self, at: usize) -> bool {
+        self.all[at].is_done
+    }
+
+    /// Updates what is done. A step that is done stays so.
+    pub(super) fn look(
+        &mut self,
+        here: &[Here<'_>],
+        rules: &Rules,
+        is_approved: impl Fn(&StepRule) -> bool,
+        now: Timestamp,
+    ) {
+        let is_outdated = here.iter().any(Here::is_outdated);
+        for (at, rule) in rules.steps.iter().enumerate() {
+            let step = &mut self.all[at];
+            // Nodes that got the new pod by themselves do not stand for an approval.
+            if rule.approve && !is_approved(rule) && !step.is_done && is_outdated {
+                break;
+            }
+            let up_for = match rule.nodes.count(here.len()) {
+                None => of_named(here, rules, at, now),
+                Some(count) => of_count(here, count, now),
+            };
+            let soak = SignedDuration::from_secs(rule.soak);
+            let has_soaked = |time: SignedDuration| time.saturating_add(ROUNDED) >= soak;
+            let is_seen = has_soaked(now.duration_since(step.after));
+            step.is_done |= is_seen && up_for.is_some_and(has_soaked);
+            if !step.is_done {
+                break;
+            }
+        }
+    }
+}
+
+/// The time for which all nodes of a label or of names have been up; none if one is not.
+fn of_named(here: &[Here<'_>], rules: &Rules, at: usize, now: Timestamp) -> Option<SignedDuration> {
+    let selects = |one: &&Here<'_>| rules.steps[at].nodes.names(one.node) && one.is_ready;
+    let of: Vec<_> = here.iter().filter(selects).collect();
+    let is_complete = of.iter().all(|one| one.has_new());
+    is_complete.then(|| of.iter().map(|one| one.up_for(now)).min().unwrap_or(SignedDuration::MAX))
+}
+
+/// The time for which as many nodes as the step wants have been up; none if there are not so many.
+fn of_count(here: &[Here<'_>], count: usize, now: Timestamp) -> Option<SignedDuration> {
+    let mut up: Vec<SignedDuration> =
+        here.iter().filter(|one| one.has_new()).map(|one| one.up_for(now)).collect();
+    up.sort_unstable_by(|a, b| b.cmp(a));
+    let all = here.iter().filter(|one| one.is_ready).all(Here::has_new);
+    let is_complete = up.len() >= count || all;
+    let wanted = count.clamp(1, up.len().max(1));
+    up.get(wanted - 1).copied().filter(|_| is_complete)
+}
+
+/// Whether a node may be one of a step.
+pub(super) fn admits(here: &[Here<'_>], it: &Here<'_>, step: usize, laws: &StepLaws) -> bool {
+    let rules = &laws.rules.steps[..=step];
+    if rules[step].nodes.names(it.node) {
+        return true;
+    }
+    let Some(count) = rules[step].nodes.count(here.len()) else { return false };
+    // Who joins after a step is done belongs to the last one.
+    let is_named = |other: &Here<'_>| {
+        let mut steps = rules.iter().enumerate();
+        steps.any(|(at, rule)| !laws.progress.steps.is_done(at) && rule.nodes.names(other.node))
+    };
+    let is_in = |other: &&Here<'_>| {
+        let begun = laws.progress.begun.contains(&other.node.name);
+        let has_begun = begun && other.is_ready && !other.is_outdated();
+        has_begun || other.node.name == it.node.name || is_named(other)
+    };
+    here.iter().filter(is_in).count() <= count.max(1)
+}

@@ -1,0 +1,208 @@
+//! A story: several commits of one DaemonSet under a policy with steps, and the runs that roll them
+//! out, one after the other. Between and during the runs, people approve steps, edit the policy and
+//! lose notes.
+
+use std::fmt;
+
+use serde_json::json;
+
+use crate::dice::Dice;
+use crate::rules::Rules;
+use crate::scenario::{Change, NodeSpec, PodSpec, Scenario};
+
+/// Commits, and the runs that roll them out.
+#[derive(Clone, Debug)]
+pub(crate) struct Story {
+    /// The policy at the beginning.
+    pub(crate) rules: Rules,
+    /// What happens, and when, in seconds after the beginning.
+    pub(crate) events: Vec<(u64, Turn)>,
+    pub(crate) kills: Vec<Kill>,
+    /// `--wait`, in seconds.
+    pub(crate) wait: Option<u64>,
+    /// Seconds between the end of a run and the next one.
+    pub(crate) interval: u64,
+    /// Seconds after which a person approves what a run asks for; nobody does if it is `None`.
+    pub(crate) approves_after: Option<u64>,
+    /// How far the clock of the machine that runs the program is off, in seconds.
+    pub(crate) local_clock: i64,
+    /// The time at the beginning, if it matters.
+    pub(crate) start: Option<&'static str>,
+    /// The limit of runs: a story that has not ended by then is stuck.
+    pub(crate) most_runs: usize,
+}
+
+/// An event of a story.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Turn {
+    /// A commit with this image.
+    Commit(u32),
+    /// The soak of a step becomes one second longer.
+    EditStep(usize),
+    /// Somebody writes an approval.
+    Approve(usize, Given),
+    /// The note about the steps is removed from the lease, unless a run is active.
+    LoseNote,
+}
+
+/// What an approval is given for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// The commit as it is then.
+    Right,
+    /// Another image.
+    Image(u32),
+    /// The step with another soak.
+    OtherStep,
+    /// A DaemonSet with another uid.
+    OtherUid,
+}
+
+/// The run of this number is killed at its request of this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kill {
+    pub(crate) run: usize,
+    pub(crate) request: usize,
+    /// Whether the request is executed.
+    pub(crate) after: bool,
+}
+
+/// The default limit of runs.
+pub(crate) const MOST_RUNS: usize = 40;
+
+/// The images that commits have; 1 is that of the beginning.
+pub(crate) const IMAGES: [u32; 4] = [1, 2, 3, 4];
+
+impl Story {
+    /// A random one.
+    fn random(scenario: &Scenario, dice: &mut Dice) -> Self {
+        let names: Vec<String> = scenario.nodes.iter().map(|node| node.name.clone()).collect();
+        let rules = Rules::random(&names, scenario.managed, dice);
+        let mut events = Vec::new();
+        let steps = rules.steps.len();
+        for _ in 0..dice.between(0, 5) {
+            let at = dice.pick(&[30, 120, 600, 1_800, 4_000]);
+            events.push((dice.between(at / 10, at), Turn::random(steps, scenario.managed, dice)));
+        }
+        events.sort_by_key(|(at, _)| *at);
+        let kill = |dice: &mut Dice| Kill {
+            run: usize::try_from(dice.between(0, 4)).expect("a small number"),
+            request: usize::try_from(dice.between(1, 90)).expect("a small number"),
+            after: dice.one_in(2),
+        };
+        Self {
+            rules,
+            events,
+            kills: (0..dice.between(0, 5).saturating_sub(2)).map(|_| kill(dice)).collect(),
+            wait: dice.pick(&[None, None, Some(100), Some(3_600)]),
+            interval: dice.pick(&[35, 150, 900]),
+            approves_after: dice.pick(&[None, Some(5), Some(50), Some(700)]),
+            local_clock: dice.pick(&[0, 0, 86_400, -86_400]),
+            start: None,
+            most_runs: MOST_RUNS,
+        }
+    }
+
+    /// Whether each rollout must end done, if enough runs try: nothing fails, somebody approves, and
+    /// no run comes at the wrong time.
+    pub(crate) fn is_benign(&self) -> bool {
+        let Rules { steps, window, exclusion, others, .. } = &self.rules;
+        let is_always_open = window.is_none() && exclusion.is_none();
+        let asks = steps.iter().any(|step| step.approve);
+        let is_approved = !asks || self.approves_after.is_some();
+        is_approved && is_always_open && others.get("maxDuration").is_none()
+    }
+
+    /// The number of parts that can be left out.
+    pub(crate) fn parts(&self) -> usize {
+        self.events.len() + self.kills.len() + 6
+    }
+
+    /// Leaves out the parts for which `stays` says no.
+    pub(crate) fn reduce(&mut self, mut stays: impl FnMut() -> bool) {
+        self.events.retain(|_| stays());
+        self.kills.retain(|_| stays());
+        if !stays() {
+            self.wait = None;
+        }
+        if !stays() {
+            self.local_clock = 0;
+        }
+        if !stays() {
+            self.rules.domains = None;
+        }
+        if !stays() {
+            self.rules.window = None;
+        }
+        if !stays() {
+            self.rules.exclusion = None;
+        }
+        if !stays() {
+            self.rules.steps.clear();
+        }
+    }
+}
+
+impl Turn {
+    fn random(steps: usize, managed: bool, dice: &mut Dice) -> Self {
+        let last = u64::try_from(steps.saturating_sub(1)).expect("a small number");
+        let step = |dice: &mut Dice| usize::try_from(dice.between(0, last)).expect("small");
+        let given = |dice: &mut Dice| match dice.between(0, 5) {
+            0..=2 => Given::Right,
+            3 => Given::Image(dice.pick(&IMAGES)),
+            4 => Given::OtherStep,
+            _ => Given::OtherUid,
+        };
+        match dice.between(0, 9) {
+            0..=3 => Self::Commit(dice.pick(&IMAGES)),
+            4 => Self::EditStep(step(dice)),
+            5 => Self::LoseNote,
+            _ if managed => Self::LoseNote,
+            _ => Self::Approve(step(dice), given(dice)),
+        }
+    }
+}
+
+impl Scenario {
+    /// The scenario with a random story, for which its faults and people become simpler.
+    pub(crate) fn with_story(mut self, dice: &mut Dice) -> Self {
+        use crate::scenario::What::{Label, Pod};
+        self.agents.truncate(1);
+        let agent = &mut self.agents[0];
+        (agent.change, agent.live, agent.pool) = (Change::Image, true, None);
+        agent.strategy = json!({
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxUnavailable": dice.pick(&[json!(1), json!(2), json!("40%")])},
+        });
+        agent.min_ready_seconds = dice.pick(&[0, 0, 5]);
+        for node in &mut self.nodes {
+            let NodeSpec { pod, .. } = node;
+            if *pod == PodSpec::Orphan {
+                *pod = PodSpec::Available;
+            }
+        }
+        self.policy = None;
+        self.external_actors.retain(|it| matches!(it.what, Label | Pod));
+        self.fates.clear();
+        self.clocks.clear();
+        if dice.one_in(2) {
+            self.faults.retain(|(list, _)| *list != "api");
+        }
+        self.story = Some(Story::random(&self, dice));
+        self
+    }
+}
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rules, events, kills, wait, interval, approves_after, local_clock, .. } = self;
+        writeln!(f, "  {rules:?}")?;
+        writeln!(
+            f,
+            "  wait {wait:?}, again after {interval} s, approves after {approves_after:?}"
+        )?;
+        writeln!(f, "  local clock {local_clock} s off")?;
+        events.iter().try_for_each(|event| writeln!(f, "  {event:?}"))?;
+        kills.iter().try_for_each(|kill| writeln!(f, "  {kill:?}"))
+    }
+}

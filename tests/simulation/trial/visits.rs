@@ -1,0 +1,244 @@
+//! The runs of a story: one after the other, as by a schedule, with commits, approvals and lost
+//! notes between and during them.
+
+use std::time::Duration;
+
+use daemonset::model::{Approval, STEPS_ANNOTATION, approvals_name, lease_name};
+use ds_plan::{Exit, ds_apply_at, ds_apply_by_clock};
+use embedded::Kind;
+use jiff::SignedDuration;
+use planner::approval::step_digest;
+use planner::plan::template_digest;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::{Trial, locked};
+use crate::cluster::{self, NAMESPACE};
+use crate::external_actors::{EXTERNAL_USER, send};
+use crate::objects::live;
+use crate::rules::{Rules, StepRule};
+use crate::scenario::Fate;
+use crate::step_laws::Approvals;
+use crate::story::{Given, Story, Turn};
+
+/// The number of runs that have to end alike after the last event of a story that may be stuck.
+const ALIKE: usize = 4;
+
+/// The user who approves steps by the command.
+const APPROVER: &str = "approver";
+
+/// A commit: what the next run reads.
+#[derive(Clone, Debug)]
+struct Commit {
+    image: u32,
+    rules: Rules,
+}
+
+impl Trial<'_> {
+    /// All runs of the story. Returns the number of requests of each.
+    pub(super) async fn visits(&self, story: &Story) -> Vec<usize> {
+        let commit = std::sync::Mutex::new(Commit { image: 2, rules: story.rules.clone() });
+        let current = || commit.lock().expect("a commit").clone();
+        let events = async {
+            for (at, turn) in &story.events {
+                let clock = self.world.clock();
+                clock.reach(clock.start() + Duration::from_secs(*at)).await;
+                match turn {
+                    Turn::Commit(image) => commit.lock().expect("a commit").image = *image,
+                    Turn::EditStep(step) => {
+                        let rules = &mut commit.lock().expect("a commit").rules;
+                        rules.steps.get_mut(*step).into_iter().for_each(|step| step.soak += 1);
+                    }
+                    Turn::Approve(step, given) => {
+                        self.write_approval(&current(), *step, *given).await;
+                    }
+                    Turn::LoseNote => self.lose_note().await,
+                }
+            }
+        };
+        let last = story.events.iter().map(|(at, _)| *at).max().unwrap_or_default();
+        let runs = async {
+            let mut requests = Vec::new();
+            for number in 0..story.most_runs {
+                requests.push(self.visit(number, story, &current()).await);
+                let is_over = self.world.clock().elapsed() >= Duration::from_secs(last);
+                if is_over && self.is_stuck_or_done() {
+                    return requests;
+                }
+                self.between(story, &current()).await;
+            }
+            self.judge_benign(story);
+            requests
+        };
+        let ((), requests) = tokio::join!(events, runs);
+        requests
+    }
+
+    /// One run.
+    async fn visit(&self, number: usize, story: &Story, commit: &Commit) -> usize {
+        let user = format!("visit-{number:02}");
+        self.write_manifests(commit);
+        {
+            let shared = &mut *locked(&self.shared);
+            let kills = story.kills.iter().filter(|kill| kill.run == number);
+            let fate = |after, request| {
+                if after { Fate::KilledAfter(request) } else { Fate::KilledBefore(request) }
+            };
+            shared.fates = kills.map(|kill| fate(kill.after, kill.request)).collect();
+            (shared.user, shared.requests) = (user.clone(), 0);
+            let now = self.world.clock().now();
+            shared.checker.run_begins(commit.image, &commit.rules, now);
+        }
+        let wait = story.wait.map(|seconds| format!("{seconds}s"));
+        let mut line = vec!["-f", "agents.yaml", "--yes", "--lock-timeout", "10m"];
+        line.extend(["--managed-by", self.scenario.managed_by().as_str()]);
+        line.extend(wait.iter().flat_map(|wait| ["--wait", wait.as_str()]));
+        let (world, folder) = (&self.world, self.folder.path());
+        let local = world.clock().now() + SignedDuration::from_secs(story.local_clock);
+        let run = ds_apply_by_clock(world, &user, folder, mpsc::channel(1).1, &line, local);
+        tokio::select! {
+            biased;
+            () = self.death.notified() => {}
+            () = self.ends(&user, run) => {
+                let exit = self.ended().last().map(|(_, ended)| ended.exit);
+                let (objects, now) = (self.world.server().store(), self.world.clock().now());
+                let checker = &mut locked(&self.shared).checker;
+                if let Some(exit) = exit {
+                    checker.run_ended(exit, &objects, now);
+                }
+            }
+        }
+        locked(&self.shared).requests
+    }
+
+    fn write_manifests(&self, commit: &Commit) {
+        let text = cluster::manifests_of(commit.image, &commit.rules, self.scenario);
+        std::fs::write(self.folder.path().join("agents.yaml"), text).expect("a folder");
+    }
+
+    /// Whether more runs would change nothing.
+    fn is_stuck_or_done(&self) -> bool {
+        let ended = self.ended();
+        let exits: Vec<Exit> = ended.iter().rev().take(ALIKE).map(|(_, it)| it.exit).collect();
+        match exits.first() {
+            Some(Exit::Done) => {
+                let shared = locked(&self.shared);
+                !shared.killed.contains(&shared.user)
+            }
+            Some(Exit::Waiting) | None => false,
+            Some(first) => exits.len() == ALIKE && exits.iter().all(|exit| exit == first),
+        }
+    }
+
+    /// The time between two runs, in which a person may approve.
+    async fn between(&self, story: &Story, commit: &Commit) {
+        let asks = self.ended().last().is_some_and(|(_, it)| it.exit == Exit::ApprovalNeeded);
+        if let Some(after) = story.approves_after.filter(|_| asks) {
+            sleep(Duration::from_secs(after)).await;
+            for step in commit.rules.steps.iter().filter(|step| step.approve) {
+                self.approve(step, commit).await;
+            }
+        }
+        sleep(Duration::from_secs(story.interval)).await;
+        // Nothing happens before the next event.
+        let is_done = self.ended().last().is_some_and(|(_, it)| it.exit == Exit::Done);
+        let now = self.world.clock().elapsed();
+        let times = story.events.iter().map(|(at, _)| Duration::from_secs(*at));
+        if let Some(next) = times.filter(|at| *at > now).min().filter(|_| is_done) {
+            sleep(next.saturating_sub(now) + Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Approves a step by the command, which refuses if it is not the step's turn.
+    async fn approve(&self, step: &StepRule, commit: &Commit) {
+        self.write_manifests(commit);
+        locked(&self.shared).checker.approvals(|all| all.give(step, commit.image));
+        let name = format!("{NAMESPACE}/{}", self.scenario.agents[0].name);
+        let line = ["approve", &name, &step.name, "-f", "agents.yaml", "--yes"];
+        let (world, folder) = (&self.world, self.folder.path());
+        let ended = ds_apply_at(world, APPROVER, folder, mpsc::channel(1).1, &line).await;
+        if ended.exit != Exit::Done {
+            locked(&self.shared).checker.approvals(Approvals::retract);
+        }
+    }
+
+    /// Writes the ConfigMap of approvals as any client may.
+    async fn write_approval(&self, commit: &Commit, step: usize, given: Given) {
+        let Some(rule) = commit.rules.steps.get(step).filter(|step| step.approve) else { return };
+        let agent = self.scenario.agents[0].name;
+        let (uid, mut template, now) = {
+            let server = self.world.server();
+            let store = server.store();
+            let Some(live) = live(agent, &store) else { return };
+            (live.uid.clone(), live.spec.template.raw().clone(), self.world.clock().now())
+        };
+        let mut rule = rule.clone();
+        let mut image = commit.image;
+        match given {
+            Given::Right | Given::OtherUid => {}
+            Given::Image(other) => image = other,
+            Given::OtherStep => rule.soak += 7,
+        }
+        let text = format!("registry.example/agent:{image}");
+        template["spec"]["containers"][0]["image"] = text.into();
+        let step = serde_json::from_value(rule.json()).expect("a step");
+        let approval = Approval {
+            uid: if given == Given::OtherUid { "uid-other".into() } else { uid },
+            template: template_digest(&template),
+            step: step_digest(&step),
+            by: "somebody".into(),
+            at: now,
+        };
+        if given != Given::OtherUid {
+            locked(&self.shared).checker.approvals(|all| all.give(&rule, image));
+        }
+        let data = json!({"data": {rule.name.as_str(): approval.text()}});
+        self.write_config_map(&approvals_name(&agent.into()), data).await;
+    }
+
+    async fn write_config_map(&self, name: &str, mut object: Value) {
+        let server = || self.world.server().as_user(EXTERNAL_USER);
+        let all = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+        let is_there = self.world.server().store().get(Kind::ConfigMap, NAMESPACE, name).is_some();
+        if is_there {
+            return send(server(), "PATCH", &format!("{all}/{name}"), &object).await;
+        }
+        object["apiVersion"] = "v1".into();
+        object["kind"] = "ConfigMap".into();
+        object["metadata"] = json!({"name": name});
+        send(server(), "POST", &all, &object).await;
+    }
+
+    /// Removes the note from the lease, unless a run is active: that one would write it again.
+    async fn lose_note(&self) {
+        let name = lease_name(self.scenario.agents[0].name);
+        let is_free = {
+            let server = self.world.server();
+            let store = server.store();
+            let lease = store.get(Kind::Lease, NAMESPACE, &name).map(|it| it.value());
+            lease.is_some_and(|it| it["spec"]["holderIdentity"].as_str().is_none_or(str::is_empty))
+        };
+        if !is_free {
+            return;
+        }
+        locked(&self.shared).checker.forget_steps(self.world.clock().now());
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{name}");
+        let gone = json!({"metadata": {"annotations": {STEPS_ANNOTATION: null}}});
+        send(self.world.server().as_user(EXTERNAL_USER), "PATCH", &path, &gone).await;
+    }
+
+    /// Nothing fails and somebody approves: the story must come to its end.
+    fn judge_benign(&self, story: &Story) {
+        let scenario = self.scenario;
+        let is_left_alone = scenario.faults.is_empty() && scenario.external_actors.is_empty();
+        let well = scenario.nodes.iter().all(|node| node.ready);
+        let last = self.ended().last().map(|(_, ended)| ended.clone());
+        let waits =
+            last.as_ref().is_some_and(|it| matches!(it.exit, Exit::Waiting | Exit::ApprovalNeeded));
+        if is_left_alone && well && waits && story.is_benign() && story.most_runs > 1 {
+            let text = format!("{} runs do not end it: {last:?}", story.most_runs);
+            locked(&self.shared).checker.broken.push(text);
+        }
+    }
+}
