@@ -250,7 +250,10 @@ impl StepLaws {
         for one in here.iter().filter(|one| one.is_updated) {
             self.progress.unfinished.remove(&one.node.name);
         }
-        let is_there = |name: &NodeName| here.iter().any(|one| one.node.name == *name);
+        // A node that dies meanwhile is disturbed by itself.
+        let is_well = |one: &Here<'_>| one.node.readiness.is_ready();
+        let is_there =
+            |name: &NodeName| here.iter().any(|one| one.node.name == *name && is_well(one));
         self.progress.unfinished.retain(is_there);
         let Self { rules, target, approvals, progress, .. } = self;
         let is_approved = |step: &StepRule| approvals.has(step, *target);
