@@ -135,6 +135,7 @@ pub(crate) enum Fate {
     /// The same run again, after it has ended.
     Again,
     /// The local clock of each run is off by this many seconds.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only named tests set it"))]
     LocalClock(i64),
 }
 

@@ -38,6 +38,7 @@ use planner::rollout::{Ending, Outcome, Record, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact about the run")]
 pub(super) struct Session {
     /// The environment of the process.
     pub shell: Shell,

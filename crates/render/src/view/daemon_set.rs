@@ -19,6 +19,7 @@ use planner::words::count;
 
 /// One DaemonSet of a plan.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(crate) struct DaemonSetView<'a> {
     /// `NAMESPACE/NAME`.
     pub key: String,

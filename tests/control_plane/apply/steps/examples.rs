@@ -172,7 +172,6 @@ impl<'p> Example<'p> {
         let (forecast, rehearsed, took) = (forecast.lasts, took(&rehearsed), took(&course));
         let times =
             format!("{}: forecast {forecast:#}, rehearsed {rehearsed:#}, took {took:#}", self.key);
-        println!("{times}");
         assert!([forecast, rehearsed].iter().all(|it| (*it - took).abs() * 4 <= took), "{times}");
         ends(&self.ds_plan(&["--detailed-exitcode"]), 0, &[]);
         course

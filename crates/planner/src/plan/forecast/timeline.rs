@@ -198,7 +198,9 @@ impl Clock<'_> {
         let takes = stop + creating.max(self.pace.start) + u64::from(up);
         self.work += takes;
         let until = self.later(takes);
-        updated.into_iter().for_each(|wave| self.span(SpanKind::Update, Some(wave), until));
+        for wave in updated {
+            self.span(SpanKind::Update, Some(wave), until);
+        }
         self.now = until;
     }
 
