@@ -459,9 +459,10 @@ impl Observer {
     fn over_total(&self, here: &[Here<'_>], it: &Here<'_>) -> Option<String> {
         let unavailable = here.iter().filter(|it| it.is_ready && !it.is_up()).count();
         let of_policy = self.rules.max_unavailable;
-        let limit = match self.rules.surges {
-            true => of_policy.unwrap_or(1),
-            false => of_policy.unwrap_or(usize::MAX).min(self.rules.declared),
+        let limit = if self.rules.surges {
+            of_policy.unwrap_or(1)
+        } else {
+            of_policy.unwrap_or(usize::MAX).min(self.rules.declared)
         };
         (it.is_up() && unavailable >= limit).then(|| format!("{unavailable} are unavailable"))
     }
