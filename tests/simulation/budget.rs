@@ -232,6 +232,14 @@ impl Nodes {
         is_unready || self.without.contains_key(&(live.key.clone(), node.clone()))
     }
 
+    /// Whether the program must know that a node has no available pod: it has deleted the pod, or has
+    /// had time to see it.
+    pub(crate) fn must_miss_pod(&self, live: &DaemonSet, node: &NodeName, now: Timestamp) -> bool {
+        let key = (live.key.clone(), node.clone());
+        let since = self.without.get(&key);
+        self.pod_deleted.contains(&key) || since.is_some_and(|at| *at <= self.seen_by(now))
+    }
+
     /// Whether a delete of the pod is in flight, of whomever.
     pub(crate) fn is_leaving(&self, pod: &Pod) -> bool {
         self.flights.values().any(|flight| flight.pod == pod.uid)

@@ -107,7 +107,8 @@ impl Flights {
             let is_up = new.get(it).is_some_and(|pod| {
                 stays_up(pod, bar.others, now) || pod.containers_changed.is_none_or(|at| at > seen)
             });
-            !has_old && !is_up && old.get(it).is_none_or(|pod| landed(pod))
+            let is_gone = new.contains_key(it) || nodes.must_miss_pod(live, it, now);
+            !has_old && !is_up && is_gone && old.get(it).is_none_or(|pod| landed(pod))
         };
         let flying: Vec<&NodeName> =
             made().filter(|(it, (taken, _))| flies(it, taken)).map(|(it, _)| it).collect();

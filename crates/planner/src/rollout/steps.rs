@@ -73,9 +73,8 @@ impl<'w> Step<'_, 'w> {
         let note = self.state.note.as_ref();
         let given = Some(&self.state.approvals);
         let uid = Some(&live.uid);
-        let (template_digest, now) = (&*template, self.now);
         let is_note_lost = note.is_none() && self.state.is_note_lost == Some(true);
-        let rules = ApprovalRules { template: template_digest, note, is_note_lost, now };
+        let rules = ApprovalRules { template: &template, note, is_note_lost, now: self.now };
         let approved = approved_steps(policy, uid, given, rules);
         let node_seconds = self.task.node_seconds.unwrap_or(policy.progress_deadline.0);
         // With a shared budget, a node is finished after all of them.
@@ -290,8 +289,9 @@ impl<'w> Step<'_, 'w> {
         (!failed.is_empty()).then_some(failed)
     }
 
-    /// Whether the declared strategy has a surge, but the step in progress is not the last one: then
-    /// this run replaces its pods by deletes, under a pause. The controller would surge on any nodes.
+    /// Whether the declared strategy has a surge, but the step in progress is not the last one, or may
+    /// not begin: then this run replaces its pods by deletes, under a pause. The controller would surge
+    /// on any nodes.
     pub(super) fn deletes_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
         let policy = self.policy();
         if policy.steps.is_empty() || !allows_surge(target.declared.strategy()) {
@@ -300,7 +300,10 @@ impl<'w> Step<'_, 'w> {
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         let nodes = self.step_nodes(&view, live);
-        !self.evaluated(&nodes, &policy, &after).is_last()
+        let evaluation = self.evaluated(&nodes, &policy, &after);
+        // A surge begins only when nothing is waited for: pods that are not available yet let the
+        // target be written in a closed window, too, to judge them.
+        !evaluation.is_last() || !evaluation.waits_for.is_empty()
     }
 
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.

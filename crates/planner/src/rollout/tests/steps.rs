@@ -415,6 +415,12 @@ fn an_approval_counts_until_the_last_node_is_replaced() {
     sim.cluster.set_image("v2");
     sim.touch();
     sim.pass(1);
+    let all = || Task { pace: policy.clone(), ..task(Goal::Roll(Extent::All)) };
+    // The template is live already, so an earlier approval could have been used.
+    let asked = Run::new(sim, all()).finish();
+    assert_eq!((waits(&asked), asked.deletes.len()), (vec![WaitKind::Approval], 0));
+    let mut sim = asked.sim;
+    sim.pass(1);
     let approval = Approval {
         uid: sim.cluster.daemon_set.uid.clone(),
         template: crate::plan::template_digest(sim.cluster.daemon_set.spec.template.raw()),
