@@ -165,7 +165,7 @@ fn status_explain_and_history_show_the_steps_of_a_live_rollout() {
         run.stdout
     };
     let status = format!("status {KEY}");
-    let without = shown(&status, &["waiting by ", "step canary soaks until"]);
+    let without = shown(&status, &["waiting, begun by ", "step canary soaks until"]);
     assert!(!without.contains("by policy"), "{without}");
     let words = [
         "by policy agents:\n",
