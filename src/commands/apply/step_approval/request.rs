@@ -120,7 +120,8 @@ impl Request {
         if *rolling_back {
             return Err(ApprovalError::RollingBack(key.clone()).into());
         }
-        if !daemon_set.has_changes() {
+        // With `OnDelete`, outdated nodes wait for `roll`.
+        if !daemon_set.has_changes() && daemon_set.totals.wait == 0 {
             return Err(ApprovalError::RolledOut(key.clone()).into());
         }
         if !step.earlier.is_empty() && !snapshot.coverage.leases {
