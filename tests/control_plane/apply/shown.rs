@@ -16,7 +16,8 @@ use testkit::pages::pages;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Tests that run a block themselves.
-const ELSEWHERE: [&str; 4] = ["it::rehearsal", "it::fleet", "the pipeline itself", "apply::walk"];
+const ELSEWHERE: [&str; 5] =
+    ["it::rehearsal", "it::fleet", "it::steps", "the pipeline itself", "apply::walk"];
 
 /// A policy whose first step waits for approval.
 const APPROVED: &str = "
