@@ -5,6 +5,7 @@
 //! is read. Two values are kept whole as JSON, because they are compared byte by byte: the pod
 //! template and the data of a revision.
 
+mod checks;
 mod cluster_size;
 mod commit;
 mod daemon_set;
@@ -28,6 +29,7 @@ mod steps_note;
 mod text_map;
 mod window;
 
+pub use checks::{CheckEndpoint, CheckQuestion, CheckResponse, CheckSeries, Series, Unanswered};
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
 pub use commit::{is_commit_id, short_commit};
 pub use daemon_set::{
