@@ -241,7 +241,7 @@ pub(super) enum Error {
     Preflight(#[from] PreflightError),
     /// The DaemonSet was applied, but a new plan still has changes.
     #[error("{daemon_set} was applied, but still differs: {}", paths.join(", "))]
-    NotSettled {
+    StillDiffers {
         /// The DaemonSet.
         daemon_set: DaemonSetKey,
         /// The fields that differ.

@@ -93,7 +93,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => {
             vec!["to resume: run it again".into()]
         }
-        Error::NotSettled { .. } => vec!["see what differs: `ds-plan diff`".into()],
+        Error::StillDiffers { .. } => vec!["see what differs: `ds-plan diff`".into()],
         Error::NotPermitted { missing, held: _ } => permission_hints(missing),
         Error::StaysPaused { daemon_set, source } => stays_paused_hints(daemon_set, source),
         Error::Lock(error) => lock_hint(error).into_iter().collect(),

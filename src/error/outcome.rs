@@ -38,7 +38,7 @@ impl Error {
             Self::Refused(_)
             | Self::Stale(_)
             | Self::Mutated(_)
-            | Self::NotSettled { .. }
+            | Self::StillDiffers { .. }
             | Self::NamespaceMissing { .. }
             | Self::Roll(RollError::PausedByApply { .. } | RollError::LiveObject(_))
             | Self::Wave(_)
@@ -100,7 +100,7 @@ impl Error {
             | Self::Process(_) => Exit::Failed,
             Self::Stale(_)
             | Self::Mutated(_)
-            | Self::NotSettled { .. }
+            | Self::StillDiffers { .. }
             | Self::Wave(
                 WaveError::NotLeft { .. }
                 | WaveError::Renumbered { .. }

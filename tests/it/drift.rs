@@ -195,7 +195,7 @@ fn metrics_are_written_for_a_collector() {
         "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"ready\"} 1",
         // It became Ready at the same second as the recording.
         "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"available\"} 0",
-        "ds_plan_rollout{namespace=\"logging\",daemonset=\"agent\",state=\"settled\"}",
+        "ds_plan_rollout{namespace=\"logging\",daemonset=\"agent\",state=\"complete\"}",
         "# EOF",
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");

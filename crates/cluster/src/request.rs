@@ -230,7 +230,7 @@ impl Requests {
             let Some(planned) = planned else { return Err(history.outcome(failure)) };
             let wait = planned.max(retry::asked_for(&failure));
             tracing::debug!(%call, ?failure, ?wait, "retrying");
-            pause(fence, wait).await;
+            delay(fence, wait).await;
         }
     }
 
@@ -305,7 +305,7 @@ fn tokio_clock() -> Clock {
 }
 
 /// Waits before the next attempt, and stops waiting when the lock is lost.
-async fn pause(fence: Option<&Fence>, wait: Duration) {
+async fn delay(fence: Option<&Fence>, wait: Duration) {
     match fence {
         None => tokio::time::sleep(wait).await,
         Some(fence) => drop(tokio::time::timeout(wait, fence.lost()).await),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use kube::client::Body;
 
-pub(super) use again::{Pauses, next};
+pub(super) use again::{Delays, next};
 pub(super) use line::Change;
 
 use self::line::{Line, Lines};

@@ -307,12 +307,12 @@ pub async fn reconcile(
     lock: &Arc<Lock>,
     observer: Observer,
 ) -> Result<(), LockError> {
-    let settled =
+    let reconciled =
         InProcessController::begin(key.clone(), lock, observer).drain(AllowedActions::Reconcile);
     tokio::select! {
         biased;
         () = lock.lost() => Err(LockError::Lost { daemon_set: key.clone() }),
-        () = settled => Ok(()),
+        () = reconciled => Ok(()),
     }
 }
 

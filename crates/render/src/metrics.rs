@@ -183,7 +183,7 @@ mod tests {
         ds_plan_nodes{namespace="logging",daemonset="agent",state="misscheduled"} 0
         # HELP ds_plan_rollout 1 for the current state of the rollout.
         # TYPE ds_plan_rollout gauge
-        ds_plan_rollout{namespace="logging",daemonset="agent",state="settled"} 0
+        ds_plan_rollout{namespace="logging",daemonset="agent",state="complete"} 0
         ds_plan_rollout{namespace="logging",daemonset="agent",state="unfinished"} 0
         ds_plan_rollout{namespace="logging",daemonset="agent",state="waiting"} 1
         ds_plan_rollout{namespace="logging",daemonset="agent",state="paused"} 0

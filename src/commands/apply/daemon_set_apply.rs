@@ -387,7 +387,7 @@ impl DaemonSetApply<'_> {
             None => Ok(exit),
             Some(one) => {
                 let paths = one.changes.iter().map(|change| change.path.clone()).collect();
-                Err(Error::NotSettled { daemon_set: one.key(), paths })
+                Err(Error::StillDiffers { daemon_set: one.key(), paths })
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `status --watch`: a row for each change, as `kubectl get --watch`; with `--exit`, until the
 //! rollouts have ended.
 //!
-//! The cluster is read again and again, with pauses that grow with the time that reading takes: a
+//! The cluster is read again and again, at intervals that grow with the time that reading takes: a
 //! status depends on nodes, pods, revisions and leases, and watching all of them costs the server
 //! more than a list now and then. Not here: when a rollout is complete (`planner`).
 
@@ -18,10 +18,10 @@ use crate::shell::Shell;
 use planner::plan::{Completion, DaemonSetStatusReport, StatusReport};
 use render::{StatusRows, TextOptions};
 
-/// The shortest pause between two reads.
-const PAUSE: Duration = Duration::from_secs(2);
+/// The shortest time between two reads.
+const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The pause is at least this many times as long as the last read took.
+/// The interval is at least this many times as long as the last read took.
 const SHARE: u32 = 5;
 
 /// Prints changes until the rollouts have ended, or without end.
@@ -56,7 +56,7 @@ async fn watch(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit,
         }
         // The objects of one read are not of one moment: only what two reads say is an end.
         before = ended;
-        time::sleep(PAUSE.max(begun.elapsed() * SHARE)).await;
+        time::sleep(INTERVAL.max(begun.elapsed() * SHARE)).await;
     }
 }
 

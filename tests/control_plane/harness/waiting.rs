@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const PAUSE: Duration = Duration::from_millis(50);
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Polls `done` until it is true; panics with `what` at the timeout.
 #[track_caller]
@@ -12,7 +12,7 @@ pub(crate) fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> 
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < limit, "timed out after {limit:?}: {what}");
-        thread::sleep(PAUSE);
+        thread::sleep(INTERVAL);
     }
 }
 
@@ -33,7 +33,7 @@ where
             start.elapsed() < limit,
             "timed out after {limit:?}: {what} is {value:?}, expected {expected:?}"
         );
-        thread::sleep(PAUSE);
+        thread::sleep(INTERVAL);
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn wait_until_async(
     let start = Instant::now();
     while !done().await {
         assert!(start.elapsed() < limit, "timed out after {limit:?}: {what}");
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(INTERVAL).await;
     }
 }
 

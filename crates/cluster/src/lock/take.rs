@@ -74,8 +74,8 @@ impl Taker<'_> {
                 reported = holder;
                 self.report_wait(record.as_ref(), rest, wait.saturating_sub(waited));
             }
-            let pause = rest.min(wait.saturating_sub(waited)).min(*lease / 8);
-            tokio::time::sleep(pause.max(Duration::from_millis(20))).await;
+            let delay = rest.min(wait.saturating_sub(waited)).min(*lease / 8);
+            tokio::time::sleep(delay.max(Duration::from_millis(20))).await;
         }
     }
 

@@ -12,7 +12,7 @@ use crate::decode::SnapshotBuilder;
 use crate::list::{self, List};
 use crate::live::Decoder;
 use crate::request::Requests;
-use crate::watch::{self, Change, Feed, Listener, Pauses};
+use crate::watch::{self, Change, Delays, Feed, Listener};
 use crate::{Error, Kind};
 use daemonset::model::{ClusterInfo, Coverage};
 
@@ -39,7 +39,7 @@ impl Task {
     /// Runs for ever. `opened` is a watch that is already open.
     pub(super) async fn run(mut self, mut opened: Option<Body>) {
         let seed = self.requests.jitter_seed(self.handler.number);
-        let mut pauses = Pauses::new(seed);
+        let mut delays = Delays::new(seed);
         loop {
             let begun = self.handler.shared.clock.now();
             let end = match self.open(opened.take()).await {
@@ -52,18 +52,18 @@ impl Task {
             let lived = self.handler.shared.last_life(self.handler.number).saturating_sub(begun)
                 >= GOOD_LIFE;
             if lived {
-                pauses = Pauses::new(seed);
+                delays = Delays::new(seed);
             }
             let next = watch::next(end, lived);
             if let Some(failure) = next.failure {
                 self.handler.shared.record_failure(self.handler.number, failure);
             }
-            if let Some(asked_for) = next.pause {
-                tokio::time::sleep(pauses.pause(asked_for)).await;
+            if let Some(asked_for) = next.delay {
+                tokio::time::sleep(delays.delay(asked_for)).await;
             }
             if next.list {
                 self.version = None;
-                self.list_again(&mut pauses).await;
+                self.list_again(&mut delays).await;
             }
         }
     }
@@ -76,7 +76,7 @@ impl Task {
     }
 
     /// Lists again, with retries until it succeeds.
-    async fn list_again(&mut self, pauses: &mut Pauses) {
+    async fn list_again(&mut self, delays: &mut Delays) {
         let Some(list) = self.list.clone() else { return };
         loop {
             let sink = || Decoder::new(&self.requests.server);
@@ -94,7 +94,7 @@ impl Task {
                     self.handler.shared.record_failure(self.handler.number, error.to_string());
                 }
             }
-            tokio::time::sleep(pauses.pause(Duration::ZERO)).await;
+            tokio::time::sleep(delays.delay(Duration::ZERO)).await;
         }
     }
 }

@@ -240,7 +240,7 @@ async fn errors_are_reported_until_they_are_resolved() {
     assert!(!observer.is_current());
     a_while(600).await;
     let asked = count(&log, NODE_WATCH);
-    assert!((30..200).contains(&asked), "retried with pauses: {asked}");
+    assert!((30..200).contains(&asked), "retried with delays: {asked}");
     let health = observer.health();
     assert!(health.iter().all(|it| it.failure.as_deref() == Some("503: no, 503")), "{health:?}");
     assert!(health.iter().all(|it| it.silent >= Duration::from_mins(10)), "{health:?}");

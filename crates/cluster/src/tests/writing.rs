@@ -357,7 +357,7 @@ async fn requests_in_flight_end_with_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_lock_ends_the_pause_before_a_retry() {
+async fn a_lost_lock_ends_the_delay_before_a_retry() {
     let (cluster, _) = server(|seen| seen.is(REVISIONS).then_some(Reply::Status(429, Some("25"))));
     let lock = locked(&cluster, Hand::default().clock()).await;
     let (writer, start) = (lock.writer(), Instant::now());

@@ -30,7 +30,7 @@ pub struct Measured {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RolloutState {
     /// Every node runs the live template.
-    Settled,
+    Complete,
     /// Not every node runs the live template.
     Unfinished,
     /// Its policy lets no more nodes begin for now.
@@ -44,12 +44,12 @@ pub enum RolloutState {
 impl RolloutState {
     /// All states, the most severe last.
     pub const ALL: [Self; 5] =
-        [Self::Settled, Self::Unfinished, Self::Waiting, Self::Paused, Self::Aborted];
+        [Self::Complete, Self::Unfinished, Self::Waiting, Self::Paused, Self::Aborted];
 
     /// Name of the state, as in the label of the metric.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Settled => "settled",
+            Self::Complete => "complete",
             Self::Unfinished => "unfinished",
             Self::Waiting => "waiting",
             Self::Paused => "paused",
@@ -104,7 +104,7 @@ fn measured(
     let DaemonSetDrift { namespace, name, deviations } = drift;
     let key = DaemonSetKey::new(namespace.clone(), name.clone());
     let mut totals = DriftTotals::default();
-    let mut rollout = RolloutState::Settled;
+    let mut rollout = RolloutState::Complete;
     let mut oldest_outdated = None;
     for classified in deviations {
         totals.add(classified);
@@ -141,6 +141,6 @@ fn state(deviation: &Deviation) -> RolloutState {
         | Deviation::RevisionMixed { .. }
         | Deviation::StatusDisagrees { .. }
         | Deviation::RunsWhereNoneMayStart { .. }
-        | Deviation::NamespaceNodeSelector { .. } => RolloutState::Settled,
+        | Deviation::NamespaceNodeSelector { .. } => RolloutState::Complete,
     }
 }

@@ -239,7 +239,7 @@ impl<'w> Step<'_, 'w> {
             return aborted(failed, Some(RolledBack::Stopped(why)));
         }
         let view = self.look(live);
-        if let Err(halt) = self.settled(&view) {
+        if let Err(halt) = self.controller_has_observed(&view) {
             return match halt {
                 Halt::End(Outcome::Paused { why }) => {
                     aborted(failed, Some(RolledBack::Stopped(Box::new(why))))

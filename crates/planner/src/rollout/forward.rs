@@ -52,7 +52,7 @@ impl<'w> Step<'_, 'w> {
         let replacer = self.as_written(target, live)?;
         let view = self.look(live);
         self.state.creates = self.may_create(target, &view);
-        self.settled(&view)?;
+        self.controller_has_observed(&view)?;
         self.recorded(&view)?;
         if *target.declared.strategy() == UpdateStrategy::OnDelete {
             self.filled(&view)?;

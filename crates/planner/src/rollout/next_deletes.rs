@@ -194,9 +194,9 @@ impl<'s, 'a> Wave<'s, 'a> {
         }
         // Every wait ends: the gates have deadlines.
         let recovering = !self.state.pods.waiting.is_empty();
-        let unsettled = if self.left > 0 { self.unsettled() } else { Vec::new() };
-        if recovering || !unsettled.is_empty() || self.state.deletes_out() > 0 {
-            return Next::Wait { until: unsettled.into_iter().min() };
+        let still_starting = if self.left > 0 { self.still_starting() } else { Vec::new() };
+        if recovering || !still_starting.is_empty() || self.state.deletes_out() > 0 {
+            return Next::Wait { until: still_starting.into_iter().min() };
         }
         let outdated = if self.left > 0 { count(self.outdated_in_scope()) } else { 0 };
         if let Some(next) = self.waits_for_siblings(outdated) {
@@ -432,7 +432,7 @@ impl<'s, 'a> Wave<'s, 'a> {
 
     /// The times at which outdated pods that are neither available nor free to delete become one of
     /// the two.
-    fn unsettled(&self) -> Vec<Timestamp> {
+    fn still_starting(&self) -> Vec<Timestamp> {
         let in_scope = self.may_begin().filter(|outdated| {
             !self.view.is_available(outdated.pod) && !self.is_free(outdated.pod)
         });

@@ -35,7 +35,7 @@ impl<'w> Step<'_, 'w> {
         }
         self.look_for_note(template, live);
         let view = self.look(live);
-        self.settled(&view)?;
+        self.controller_has_observed(&view)?;
         Ok(match self.pace(&view, Replacer::Run(extent)) {
             Paced::Wait => Halt::Wait,
             Paced::Clean => {

@@ -30,7 +30,7 @@ impl Step<'_, '_> {
 
     /// Waits until the controller has observed the live object and has one revision of its
     /// template. Pods that are deleted earlier might be recreated with the previous template.
-    pub(super) fn settled(&mut self, view: &RolloutView<'_>) -> Flow<()> {
+    pub(super) fn controller_has_observed(&mut self, view: &RolloutView<'_>) -> Flow<()> {
         let generation = view.live.generation;
         let observed = view.live.status.observed_generation;
         let step = match view.revisions.as_slice() {
