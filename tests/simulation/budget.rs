@@ -240,6 +240,11 @@ impl Nodes {
         self.pod_deleted.contains(&key) || since.is_some_and(|at| *at <= self.seen_by(now))
     }
 
+    /// Whether the program has deleted the pod of a node, and no new one is available.
+    pub(crate) fn is_in_flight(&self, live: &DaemonSet, node: &NodeName) -> bool {
+        self.pod_deleted.contains(&(live.key.clone(), node.clone()))
+    }
+
     /// Whether a delete of the pod is in flight, of whomever.
     pub(crate) fn is_leaving(&self, pod: &Pod) -> bool {
         self.flights.values().any(|flight| flight.pod == pod.uid)

@@ -15,16 +15,17 @@ use crate::cluster::NAMESPACE;
 use crate::laws::LawChecker;
 use crate::objects::{daemon_sets, is_updated, live, pods, remembered, revisions};
 use crate::scenario::{AgentSpec, Change, Fate, Scenario};
-use crate::step_laws::StepLaws;
 use crate::trial::FIRST;
 
 /// The broken law if a run does not end with one of the expected exit codes.
 pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<String> {
+    let has_interrupts = scenario.story.as_ref().is_some_and(|it| !it.interrupts.is_empty());
     let is_interrupted = scenario.fates.iter().any(|it| matches!(it, Fate::Interrupted(_)));
     match ended.exit {
         Exit::Done | Exit::Paused | Exit::Stale | Exit::Refused | Exit::Locked => None,
         Exit::Failed if scenario.is_cut_off() || !scenario.external_actors.is_empty() => None,
         Exit::Interrupted if is_interrupted && user == FIRST => None,
+        Exit::Interrupted if has_interrupts => None,
         Exit::Waiting | Exit::ApprovalNeeded if scenario.story.is_some() => None,
         Exit::Changes
         | Exit::Drift
@@ -145,7 +146,7 @@ pub(crate) fn not_done(scenario: &Scenario, store: &Store, checker: &LawChecker)
             broken.push(format!("done, but {} has the security context {context}", agent.name));
         }
         let image = &container["image"];
-        let last = checker.steps.as_ref().map_or(2, StepLaws::target);
+        let last = checker.target().unwrap_or(2);
         if agent.change == Change::Image && *image != format!("registry.example/agent:{last}") {
             broken.push(format!("done, but {} has the image {image}", agent.name));
         }
@@ -166,7 +167,7 @@ pub(crate) fn not_done(scenario: &Scenario, store: &Store, checker: &LawChecker)
             }
             if !here.iter().all(|pod| {
                 // A DaemonSet that is not to be changed stays as it was, Ready or not.
-                let is_first = checker.steps.as_ref().is_some_and(|steps| steps.target() == 1);
+                let is_first = checker.target() == Some(1);
                 let ready = pod.is_ready() || agent.change == Change::Nothing || is_first;
                 ready && is_updated(pod, live, store)
             }) {

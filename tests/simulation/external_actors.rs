@@ -14,7 +14,7 @@ use crate::scenario::{Scenario, What};
 /// The user name of these clients.
 pub(crate) const EXTERNAL_USER: &str = "somebody";
 
-/// Makes one change to a DaemonSet. Does nothing if the change has become impossible.
+/// Makes one change to a DaemonSet: the first one, but any of them may lose its lock. Does nothing if the change has become impossible.
 pub(crate) async fn interfere(world: &World, scenario: &Scenario, what: What) {
     let name = scenario.agents[0].name;
     let server = world.server().as_user(EXTERNAL_USER);
@@ -40,7 +40,9 @@ pub(crate) async fn interfere(world: &World, scenario: &Scenario, what: What) {
             json!({"spec": {"updateStrategy": strategy}})
         }
         What::Unlock => {
-            let lease = lease_name(name);
+            let now = world.clock().elapsed().as_secs();
+            let agent = usize::try_from(now).unwrap_or_default() % scenario.agents.len();
+            let lease = lease_name(scenario.agents[agent].name);
             let path =
                 format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{lease}");
             let free = json!({"spec": {"holderIdentity": null}});

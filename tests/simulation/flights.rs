@@ -27,13 +27,13 @@ struct Run {
 
 /// How long the first new pod, and each later one, must stay Ready, in seconds.
 #[derive(Clone, Copy)]
-struct Bar {
+pub(crate) struct Bar {
     first: i64,
     others: i64,
 }
 
 impl Bar {
-    fn of(live: &DaemonSet, policy: &Value) -> Self {
+    pub(crate) fn of(live: &DaemonSet, policy: &Value) -> Self {
         let own = i64::from(live.spec.min_ready_seconds);
         let bar = |seconds: i64| seconds.max(own);
         let probed = |it: &Value| !it["readinessProbe"].is_null();
@@ -45,6 +45,13 @@ impl Bar {
             }
             None => Self { first: bar(10), others: bar(10) },
         }
+    }
+}
+
+impl Bar {
+    /// The longer of the two.
+    pub(crate) fn longest(self) -> i64 {
+        self.first.max(self.others)
     }
 }
 
@@ -118,13 +125,13 @@ impl Flights {
 }
 
 /// Pods of the live template that are not terminating, by node.
-fn new_pods<'s>(live: &DaemonSet, store: &'s Store) -> BTreeMap<NodeName, &'s Pod> {
+pub(crate) fn new_pods<'s>(live: &DaemonSet, store: &'s Store) -> BTreeMap<NodeName, &'s Pod> {
     let own = pods(store).filter(|pod| owns(live, pod) && !pod.terminating);
     by_node(own.filter(|pod| is_updated(pod, live, store)))
 }
 
 /// Pods of other templates, by node.
-fn old_pods<'s>(live: &DaemonSet, store: &'s Store) -> BTreeMap<NodeName, &'s Pod> {
+pub(crate) fn old_pods<'s>(live: &DaemonSet, store: &'s Store) -> BTreeMap<NodeName, &'s Pod> {
     by_node(pods(store).filter(|pod| owns(live, pod) && !is_updated(pod, live, store)))
 }
 
@@ -133,7 +140,7 @@ fn by_node<'s>(pods: impl Iterator<Item = &'s Pod>) -> BTreeMap<NodeName, &'s Po
 }
 
 /// Whether a pod has been Ready for this many seconds without a container restart.
-fn stays_up(pod: &Pod, seconds: i64, now: Timestamp) -> bool {
+pub(crate) fn stays_up(pod: &Pod, seconds: i64, now: Timestamp) -> bool {
     let PodReadiness::Ready { since } = pod.readiness else { return false };
     let since = since.max(pod.containers_changed);
     seconds == 0

@@ -26,8 +26,9 @@ use crate::observations::ObservationTracker;
 use crate::reasons;
 use crate::rules::Rules;
 use crate::scenario::Scenario;
+use crate::shared::{Replacement, SharedLaws};
 use crate::step_laws::{Approvals, StepLaws};
-use crate::story::IMAGES;
+use crate::story::{IMAGES, Story};
 use crate::upkeep::{self, Upkeep};
 
 /// The kinds whose changes are checked.
@@ -47,10 +48,11 @@ pub(crate) struct LawChecker {
     locks: Locks,
     observations: ObservationTracker,
     changes: Changes,
-    /// The number of failed templates that leases record.
-    failed: usize,
-    /// The laws of a policy with steps, if there is a story.
-    pub(crate) steps: Option<StepLaws>,
+    /// The number of failed templates that the lease of each DaemonSet records.
+    failed: BTreeMap<DaemonSetKey, usize>,
+    /// The laws of a policy with steps for each DaemonSet, if there is a story.
+    steps: BTreeMap<DaemonSetKey, StepLaws>,
+    shared: SharedLaws,
     /// The interrupted users, each with the pods that its run had tried to delete until then.
     interrupted: BTreeMap<String, BTreeSet<String>>,
     tried: BTreeMap<String, BTreeSet<String>>,
@@ -90,8 +92,14 @@ impl LawChecker {
         for desired in &mut manifests {
             desired.managed_by = scenario.managed_by();
         }
+        let declared: BTreeMap<DaemonSetKey, Value> = declared.collect();
+        let laws = |story: &Story| {
+            let of = || StepLaws::new(story.rules.clone(), cluster::start(scenario));
+            declared.keys().map(|key| (key.clone(), of())).collect()
+        };
+        let steps = scenario.story.as_ref().map(laws).unwrap_or_default();
         Self {
-            declared: declared.collect(),
+            declared,
             policy: scenario.policy.clone().unwrap_or_default(),
             manifests,
             seen: store.version(),
@@ -100,11 +108,9 @@ impl LawChecker {
             locks: Locks::default(),
             observations: ObservationTracker::new(scenario.managed_by()),
             changes: Changes::default(),
-            failed: 0,
-            steps: scenario
-                .story
-                .as_ref()
-                .map(|story| StepLaws::new(story.rules.clone(), cluster::start(scenario))),
+            failed: BTreeMap::new(),
+            steps,
+            shared: SharedLaws::new(scenario.agents.iter().map(|agent| agent.name).collect()),
             interrupted: BTreeMap::new(),
             tried: BTreeMap::new(),
             attempted: BTreeSet::new(),
@@ -190,6 +196,7 @@ impl LawChecker {
         self.nodes.lands(*number);
         let live = self.live(store);
         self.nodes.look(&live, store, now);
+        self.shared.look(&live, &self.policy, (store, &self.nodes), now);
         for live in &live {
             self.flights.look(live, &self.policy, store, now);
             self.one_revision(live, store, now);
@@ -237,12 +244,14 @@ impl LawChecker {
 
     /// Failed templates that were recorded since the last call end their rollout.
     fn failures(&mut self, live: &[DaemonSet], store: &Store, now: Timestamp) {
-        let Some(steps) = &mut self.steps else { return };
-        let failed = live.iter().map(|live| remembered(&live.key, store).len()).sum();
-        if failed > self.failed {
-            steps.failed(now);
+        for live in live {
+            let Some(steps) = self.steps.get_mut(&live.key) else { continue };
+            let failed = remembered(&live.key, store).len();
+            let before = self.failed.insert(live.key.clone(), failed).unwrap_or_default();
+            if failed > before {
+                steps.failed(now);
+            }
         }
-        self.failed = failed;
     }
 
     /// The changes since the last call, in order.
@@ -319,15 +328,17 @@ impl LawChecker {
                 self.changes.is_known(&live.key, Part::Template, self.nodes.seen_by(now));
             let law = self.flights.broken(live, (user, node), &self.policy, seen);
             let is_first = !self.attempted.contains(&uid);
-            let of_steps = self.steps.as_mut().filter(|_| is_first);
+            let of_steps = self.steps.get_mut(&live.key).filter(|_| is_first);
             let law = law.or_else(|| of_steps?.broken(pod, live, (store, &self.nodes), now));
+            let law = law.or_else(|| self.over_shared_budget(pod, live, &all, store, now));
             if let Some(law) = law.filter(|_| is_known) {
                 return self.breaks(now, format_args!("{name} was deleted{law}"));
             }
             if !refused {
                 self.flights.takes_off(live, user, pod);
             }
-            if let Some(steps) = self.steps.as_mut().filter(|_| self.attempted.insert(uid)) {
+            let is_new = self.attempted.insert(uid);
+            if let Some(steps) = self.steps.get_mut(&live.key).filter(|_| is_new) {
                 steps.begins(pod, live, (store, &self.nodes), now);
             }
         }
@@ -344,6 +355,29 @@ impl LawChecker {
                 );
             }
         }
+    }
+
+    /// The law of a shared budget that is broken if this outdated pod is deleted now for the first
+    /// time.
+    fn over_shared_budget(
+        &self,
+        pod: &Pod,
+        live: &DaemonSet,
+        all: &[DaemonSet],
+        store: &Store,
+        now: Timestamp,
+    ) -> Option<String> {
+        let is_available = is_available(pod, live, self.nodes.seen_by(now));
+        if !is_available || self.attempted.contains(pod.uid.as_str()) {
+            return None;
+        }
+        let steps = self.steps.get(&live.key)?;
+        let down = |live: &DaemonSet| {
+            let declared = self.declared.get(&live.key).unwrap_or(&Value::Null);
+            self.nodes.budget(live, (declared, &self.policy), store, now).0
+        };
+        let replacement = Replacement { pod, live, all, down: &down, target: steps.target() };
+        self.shared.broken(&replacement, steps.rules(), (store, &self.nodes), now)
     }
 
     /// Why a pod may not be deleted, apart from the budget.
@@ -405,33 +439,44 @@ impl LawChecker {
     /// A run of a commit begins.
     pub(crate) fn run_begins(&mut self, image: u32, rules: &Rules, now: Timestamp) {
         self.policy = rules.json(0);
-        self.steps.iter_mut().for_each(|steps| steps.run_begins(image, rules.clone(), now));
+        self.steps.values_mut().for_each(|steps| steps.run_begins(image, rules.clone(), now));
     }
 
-    /// The note about the steps is lost.
-    pub(crate) fn forget_steps(&mut self, now: Timestamp) {
-        self.steps.iter_mut().for_each(|steps| steps.forget(now));
+    /// The image of the last commit of a story.
+    pub(crate) fn target(&self) -> Option<u32> {
+        self.steps.values().next().map(StepLaws::target)
     }
 
-    /// Changes the approvals of which the laws know.
-    pub(crate) fn approvals(&mut self, change: impl Fn(&mut Approvals)) {
-        self.steps.iter_mut().for_each(|steps| change(&mut steps.approvals));
+    /// The note about the steps of a DaemonSet is lost.
+    pub(crate) fn forget_steps(&mut self, name: &str, now: Timestamp) {
+        self.steps_of(name).into_iter().for_each(|steps| steps.forget(now));
+    }
+
+    /// Changes the approvals of a DaemonSet of which the laws know.
+    pub(crate) fn approvals(&mut self, name: &str, change: impl Fn(&mut Approvals)) {
+        self.steps_of(name).into_iter().for_each(|steps| change(&mut steps.approvals));
+    }
+
+    fn steps_of(&mut self, name: &str) -> Option<&mut StepLaws> {
+        self.steps.get_mut(&DaemonSetKey::new(NAMESPACE, name))
     }
 
     /// Updates the laws of steps by what the program can see when it sends a request.
     fn look_at_steps(&mut self, store: &Store, now: Timestamp) {
-        let Some(steps) = &mut self.steps else { return };
-        if let Some(live) = daemon_sets(store).find(|it| self.declared.contains_key(&it.key)) {
-            steps.look(live, store, &self.nodes, now);
+        for live in daemon_sets(store) {
+            if let Some(steps) = self.steps.get_mut(&live.key) {
+                steps.look(live, store, &self.nodes, now);
+            }
         }
     }
 
     /// A run of a story has ended with this exit code.
     pub(crate) fn run_ended(&mut self, exit: Exit, store: &Store, now: Timestamp) {
-        let live = self.live(store);
-        let laws = self.steps.as_mut().zip(live.first());
-        if let Some(law) = laws.and_then(|(steps, live)| steps.run_ended(exit, live)) {
-            self.breaks(now, law);
+        for live in self.live(store) {
+            let steps = self.steps.get_mut(&live.key);
+            if let Some(law) = steps.and_then(|steps| steps.run_ended(exit, &live)) {
+                self.breaks(now, law);
+            }
         }
     }
 

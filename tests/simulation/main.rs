@@ -53,6 +53,7 @@ mod policies;
 mod reasons;
 mod rules;
 mod scenario;
+mod shared;
 mod shrink;
 mod step_laws;
 mod story;

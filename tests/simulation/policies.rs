@@ -2,6 +2,7 @@
 //! judge each request of them, too.
 
 mod domains;
+mod shared;
 mod steps;
 mod windows;
 
@@ -83,12 +84,14 @@ fn story(steps: Vec<StepRule>) -> Story {
         exclusion: None,
         keeps_target: false,
         on_failure: "abort",
+        shared_budget: None,
         others: json!({}),
     };
     Story {
         rules,
         events: Vec::new(),
         kills: Vec::new(),
+        interrupts: Vec::new(),
         wait: None,
         interval: 60,
         approves_after: None,

@@ -21,6 +21,8 @@ pub(crate) struct Rules {
     /// Whether the target stays live between runs.
     pub(crate) keeps_target: bool,
     pub(crate) on_failure: &'static str,
+    /// `sharedBudget`, if there are several DaemonSets.
+    pub(crate) shared_budget: Option<Value>,
     /// Other fields of `spec`.
     pub(crate) others: Value,
 }
@@ -104,8 +106,15 @@ impl Rules {
             }),
             keeps_target: dice.one_in(6),
             on_failure: dice.pick(&["abort", "abort", "pause", "rollback", "rollback"]),
+            shared_budget: None,
             others,
         }
+    }
+
+    /// Whether every node may begin at any time, as far as budgets have room.
+    pub(crate) fn let_all_begin(&self) -> bool {
+        let Self { steps, domains, window, exclusion, .. } = self;
+        steps.is_empty() && domains.is_none() && window.is_none() && exclusion.is_none()
     }
 
     /// The policy's `spec`, without `selects`. Exclusions are relative to `start`, in seconds since
@@ -115,6 +124,9 @@ impl Rules {
         spec["onFailure"] = self.on_failure.into();
         spec["whileWaiting"] = if self.keeps_target { "target" } else { "lastGood" }.into();
         spec["steps"] = self.steps.iter().map(StepRule::json).collect::<Vec<_>>().into();
+        if let Some(budget) = &self.shared_budget {
+            spec["sharedBudget"] = budget.clone();
+        }
         if let Some(rule) = &self.domains {
             spec["domains"] = rule.json();
         }

@@ -22,6 +22,7 @@ mod observations;
 mod reasons;
 mod rules;
 mod scenario;
+mod shared;
 mod shrink;
 mod step_laws;
 mod story;

@@ -137,6 +137,11 @@ impl StepLaws {
         }
     }
 
+    /// The policy of the last run.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// The image of the last run's commit.
     pub(crate) fn target(&self) -> u32 {
         self.target

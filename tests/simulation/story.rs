@@ -1,14 +1,14 @@
-//! A story: several commits of one DaemonSet under a policy with steps, and the runs that roll them
-//! out, one after the other. Between and during the runs, people approve steps, edit the policy and
-//! lose notes.
+//! A story: several commits of one DaemonSet under a policy with steps, or of several with a shared
+//! budget, and the runs that roll them out, one after the other. Between and during the runs, people
+//! approve steps, edit the policy and lose notes.
 
 use std::fmt;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::dice::Dice;
 use crate::rules::Rules;
-use crate::scenario::{Change, NodeSpec, PodSpec, Scenario};
+use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};
 
 /// Commits, and the runs that roll them out.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Story {
     /// What happens, and when, in seconds after the beginning.
     pub(crate) events: Vec<(u64, Turn)>,
     pub(crate) kills: Vec<Kill>,
+    /// Ctrl-C: the number of the run, and the seconds after its beginning.
+    pub(crate) interrupts: Vec<(usize, u64)>,
     /// `--wait`, in seconds.
     pub(crate) wait: Option<u64>,
     /// Seconds between the end of a run and the next one.
@@ -94,6 +96,7 @@ impl Story {
             rules,
             events,
             kills: (0..dice.between(0, 5).saturating_sub(2)).map(|_| kill(dice)).collect(),
+            interrupts: Vec::new(),
             wait: dice.pick(&[None, None, Some(100), Some(3_600)]),
             interval: dice.pick(&[35, 150, 900]),
             approves_after: dice.pick(&[None, Some(5), Some(50), Some(700)]),
@@ -115,13 +118,14 @@ impl Story {
 
     /// The number of parts that can be left out.
     pub(crate) fn parts(&self) -> usize {
-        self.events.len() + self.kills.len() + 6
+        self.events.len() + self.kills.len() + self.interrupts.len() + 6
     }
 
     /// Leaves out the parts for which `stays` says no.
     pub(crate) fn reduce(&mut self, mut stays: impl FnMut() -> bool) {
         self.events.retain(|_| stays());
         self.kills.retain(|_| stays());
+        self.interrupts.retain(|_| stays());
         if !stays() {
             self.wait = None;
         }
@@ -170,10 +174,7 @@ impl Scenario {
         self.agents.truncate(1);
         let agent = &mut self.agents[0];
         (agent.change, agent.live, agent.pool) = (Change::Image, true, None);
-        agent.strategy = json!({
-            "type": "RollingUpdate",
-            "rollingUpdate": {"maxUnavailable": dice.pick(&[json!(1), json!(2), json!("40%")])},
-        });
+        agent.strategy = rolling(dice);
         agent.min_ready_seconds = dice.pick(&[0, 0, 5]);
         for node in &mut self.nodes {
             let NodeSpec { pod, .. } = node;
@@ -189,13 +190,54 @@ impl Scenario {
             self.faults.retain(|(list, _)| *list != "api");
         }
         self.story = Some(Story::random(&self, dice));
+        if dice.one_in(3) {
+            self.with_siblings(dice);
+        }
         self
     }
+
+    /// Adds DaemonSets that share a budget with the first one, and what may happen to their run.
+    fn with_siblings(&mut self, dice: &mut Dice) {
+        use crate::scenario::{Interference, What};
+        let count = usize::try_from(dice.between(1, 2)).expect("a small number");
+        for name in ["probe", "relay"].into_iter().take(count) {
+            let mut sibling = AgentSpec { name, ..self.agents[0].clone() };
+            sibling.strategy = rolling(dice);
+            sibling.min_ready_seconds = dice.pick(&[0, 0, 5]);
+            sibling.tolerates = dice.one_in(3);
+            sibling.probed = dice.one_in(2);
+            self.agents.push(sibling);
+        }
+        if dice.one_in(4) {
+            // Only slow requests: one that loses its lock has to stop soon.
+            self.faults.retain(|(list, _)| *list != "api");
+            let at = dice.between(1, 400);
+            self.external_actors.push(Interference { at, what: What::Unlock });
+        }
+        let Some(story) = &mut self.story else { return };
+        story.rules.shared_budget = Some(dice.pick(&[json!(1), json!(1), json!(2), json!("30%")]));
+        if dice.one_in(2) {
+            let Rules { steps, domains, window, exclusion, .. } = &mut story.rules;
+            steps.clear();
+            (*domains, *window, *exclusion) = (None, None, None);
+        }
+        if dice.one_in(3) {
+            let run = usize::try_from(dice.between(0, 2)).expect("a small number");
+            story.interrupts.push((run, dice.between(1, 90)));
+        }
+    }
+}
+
+/// A strategy that deletes first.
+fn rolling(dice: &mut Dice) -> Value {
+    let limit = dice.pick(&[json!(1), json!(2), json!("40%")]);
+    json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": limit}})
 }
 
 impl fmt::Display for Story {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rules, events, kills, wait, interval, approves_after, local_clock, .. } = self;
+        let Self { rules, events, kills, interrupts, wait, interval, approves_after, .. } = self;
+        let Self { local_clock, .. } = self;
         writeln!(f, "  {rules:?}")?;
         writeln!(
             f,
@@ -203,6 +245,8 @@ impl fmt::Display for Story {
         )?;
         writeln!(f, "  local clock {local_clock} s off")?;
         events.iter().try_for_each(|event| writeln!(f, "  {event:?}"))?;
-        kills.iter().try_for_each(|kill| writeln!(f, "  {kill:?}"))
+        kills.iter().try_for_each(|kill| writeln!(f, "  {kill:?}"))?;
+        let ctrl_c = |(run, at): &(usize, u64)| writeln!(f, "  Ctrl-C in run {run}, after {at} s");
+        interrupts.iter().try_for_each(ctrl_c)
     }
 }

@@ -22,7 +22,8 @@ impl LawChecker {
         let Some(declared) = self.declared.get(&live.key).cloned() else { return };
         let key = &live.key;
         self.under_lock(request, key, store, now);
-        if let Some(law) = self.steps.as_mut().and_then(|steps| steps.written(live, now)) {
+        if let Some(law) = self.steps.get_mut(&live.key).and_then(|steps| steps.written(live, now))
+        {
             self.breaks(now, format_args!("{key}{law}"));
         }
         let before = event.previous.as_ref().and_then(|it| daemon_set(it));

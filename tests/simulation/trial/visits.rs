@@ -6,6 +6,7 @@ use std::time::Duration;
 use daemonset::model::{Approval, STEPS_ANNOTATION, approvals_name, lease_name};
 use ds_plan::{Exit, ds_apply_at, ds_apply_by_clock};
 use embedded::Kind;
+use executor::Interrupt;
 use jiff::SignedDuration;
 use planner::approval::step_digest;
 use planner::plan::template_digest;
@@ -51,9 +52,15 @@ impl Trial<'_> {
                         rules.steps.get_mut(*step).into_iter().for_each(|step| step.soak += 1);
                     }
                     Turn::Approve(step, given) => {
-                        self.write_approval(&current(), *step, *given).await;
+                        for agent in &self.scenario.agents {
+                            self.write_approval(agent.name, &current(), *step, *given).await;
+                        }
                     }
-                    Turn::LoseNote => self.lose_note().await,
+                    Turn::LoseNote => {
+                        for agent in &self.scenario.agents {
+                            self.lose_note(agent.name).await;
+                        }
+                    }
                 }
             }
         };
@@ -96,10 +103,20 @@ impl Trial<'_> {
         line.extend(wait.iter().flat_map(|wait| ["--wait", wait.as_str()]));
         let (world, folder) = (&self.world, self.folder.path());
         let local = world.clock().now() + SignedDuration::from_secs(story.local_clock);
-        let run = ds_apply_by_clock(world, &user, folder, mpsc::channel(1).1, &line, local);
+        let (interrupt, interrupts) = mpsc::channel(1);
+        let run = ds_apply_by_clock(world, &user, folder, interrupts, &line, local);
+        let interrupted = async {
+            for (_, at) in story.interrupts.iter().filter(|(run, _)| *run == number) {
+                sleep(Duration::from_secs(*at)).await;
+                locked(&self.shared).checker.interrupt(&user);
+                let _ = interrupt.send(Interrupt).await;
+            }
+            std::future::pending::<()>().await;
+        };
         tokio::select! {
             biased;
             () = self.death.notified() => {}
+            () = interrupted => {}
             () = self.ends(&user, run) => {
                 let exit = self.ended().last().map(|(_, ended)| ended.exit);
                 let (objects, now) = (self.world.server().store(), self.world.clock().now());
@@ -136,8 +153,10 @@ impl Trial<'_> {
         let asks = self.ended().last().is_some_and(|(_, it)| it.exit == Exit::ApprovalNeeded);
         if let Some(after) = story.approves_after.filter(|_| asks) {
             sleep(Duration::from_secs(after)).await;
-            for step in commit.rules.steps.iter().filter(|step| step.approve) {
-                self.approve(step, commit).await;
+            for agent in &self.scenario.agents {
+                for step in commit.rules.steps.iter().filter(|step| step.approve) {
+                    self.approve(agent.name, step, commit).await;
+                }
             }
         }
         sleep(Duration::from_secs(story.interval)).await;
@@ -151,22 +170,21 @@ impl Trial<'_> {
     }
 
     /// Approves a step by the command, which refuses if it is not the step's turn.
-    async fn approve(&self, step: &StepRule, commit: &Commit) {
+    async fn approve(&self, agent: &str, step: &StepRule, commit: &Commit) {
         self.write_manifests(commit);
-        locked(&self.shared).checker.approvals(|all| all.give(step, commit.image));
-        let name = format!("{NAMESPACE}/{}", self.scenario.agents[0].name);
+        locked(&self.shared).checker.approvals(agent, |all| all.give(step, commit.image));
+        let name = format!("{NAMESPACE}/{agent}");
         let line = ["approve", &name, &step.name, "-f", "agents.yaml", "--yes"];
         let (world, folder) = (&self.world, self.folder.path());
         let ended = ds_apply_at(world, APPROVER, folder, mpsc::channel(1).1, &line).await;
         if ended.exit != Exit::Done {
-            locked(&self.shared).checker.approvals(Approvals::retract);
+            locked(&self.shared).checker.approvals(agent, Approvals::retract);
         }
     }
 
     /// Writes the ConfigMap of approvals as any client may.
-    async fn write_approval(&self, commit: &Commit, step: usize, given: Given) {
+    async fn write_approval(&self, agent: &str, commit: &Commit, step: usize, given: Given) {
         let Some(rule) = commit.rules.steps.get(step).filter(|step| step.approve) else { return };
-        let agent = self.scenario.agents[0].name;
         let (uid, mut template, now) = {
             let server = self.world.server();
             let store = server.store();
@@ -191,7 +209,7 @@ impl Trial<'_> {
             at: now,
         };
         if given != Given::OtherUid {
-            locked(&self.shared).checker.approvals(|all| all.give(&rule, image));
+            locked(&self.shared).checker.approvals(agent, |all| all.give(&rule, image));
         }
         let data = json!({"data": {rule.name.as_str(): approval.text()}});
         self.write_config_map(&approvals_name(&agent.into()), data).await;
@@ -211,8 +229,8 @@ impl Trial<'_> {
     }
 
     /// Removes the note from the lease, unless a run is active: that one would write it again.
-    async fn lose_note(&self) {
-        let name = lease_name(self.scenario.agents[0].name);
+    async fn lose_note(&self, agent: &str) {
+        let name = lease_name(agent);
         let is_free = {
             let server = self.world.server();
             let store = server.store();
@@ -222,7 +240,7 @@ impl Trial<'_> {
         if !is_free {
             return;
         }
-        locked(&self.shared).checker.forget_steps(self.world.clock().now());
+        locked(&self.shared).checker.forget_steps(agent, self.world.clock().now());
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{name}");
         let gone = json!({"metadata": {"annotations": {STEPS_ANNOTATION: null}}});
         send(self.world.server().as_user(EXTERNAL_USER), "PATCH", &path, &gone).await;

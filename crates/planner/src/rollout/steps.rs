@@ -293,10 +293,10 @@ impl<'w> Step<'_, 'w> {
     /// not begin: then this run replaces its pods by deletes, under a pause. The controller would surge
     /// on any nodes.
     pub(super) fn deletes_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
-        let policy = self.policy();
-        if policy.steps.is_empty() || !allows_surge(target.declared.strategy()) {
+        if !allows_surge(target.declared.strategy()) {
             return false;
         }
+        let policy = self.policy();
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         let nodes = self.step_nodes(&view, live);

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 use super::run::{Post, Run, declared, target};
 use super::sim::{Sim, rolling, surging};
@@ -131,6 +130,9 @@ impl World {
         {
             for delete in &decision.deletes {
                 self.history.push(format!("{} deletes {}", decision.now, delete.node));
+            }
+            if decision.resumes {
+                self.history.push(format!("{} writes the declared strategy", decision.now));
             }
             self.observer.judge(&decision);
         }
@@ -411,9 +413,7 @@ impl World {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        // Other seeds find, in few of hundreds of cases, a domain that is begun before another one of
-        // lower rank while nodes are not Ready.
-        rng_seed: RngSeed::Fixed(20), cases: 48, max_shrink_iters: 400, ..ProptestConfig::default()
+        cases: 48, max_shrink_iters: 400, ..ProptestConfig::default()
     })]
 
     #[test]

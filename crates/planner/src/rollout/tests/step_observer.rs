@@ -156,6 +156,8 @@ impl Selects {
 struct Here<'a> {
     node: &'a Node,
     is_ready: bool,
+    /// Whether it is one of the NotReady nodes that do not count.
+    is_skipped: bool,
     zone: &'a str,
     /// Its pod that neither goes nor was sent a delete.
     pod: Option<&'a Pod>,
@@ -168,6 +170,19 @@ struct Here<'a> {
 impl Here<'_> {
     fn is_up(&self) -> bool {
         self.pod.is_some_and(Pod::is_ready)
+    }
+
+    /// Whether it counts as down, whatever the cause.
+    fn is_down(&self) -> bool {
+        if self.is_ready { !self.is_up() } else { !self.is_skipped }
+    }
+
+    /// Whether the run may count it as down: also if it has just deleted a pod of a NotReady node, or
+    /// if the new pod has not been up for so many seconds.
+    fn may_be_down(&self, min_ready: i64, now: Timestamp) -> bool {
+        let is_deleted = !self.is_ready && self.pod.is_none();
+        let is_young = self.is_updated && self.up_for(now) < min_ready;
+        self.is_down() || is_deleted || is_young
     }
 
     fn has_new(&self) -> bool {
@@ -362,6 +377,7 @@ impl Observer {
             Here {
                 node,
                 is_ready: readiness.is_ready(),
+                is_skipped: false,
                 zone: labels.get("zone").unwrap_or(""),
                 pod,
                 is_updated: pod.and_then(image).is_some_and(|image| *image == self.target),
@@ -370,7 +386,12 @@ impl Observer {
                     .is_some_and(|image| *image != self.target && *image != self.last_good),
             }
         };
-        seen.nodes.iter().map(here).collect()
+        let mut here: Vec<Here<'_>> = seen.nodes.iter().map(here).collect();
+        here.sort_by_key(|it| &it.node.name);
+        let skippable = if self.rules.skips_all { usize::MAX } else { 1 };
+        let unready = here.iter_mut().filter(|it| !it.is_ready);
+        unready.take(skippable).for_each(|it| it.is_skipped = true);
+        here
     }
 
     /// Updates what is complete, and for how long.
@@ -427,15 +448,21 @@ impl Observer {
             return Some("it is not Ready".into());
         }
         let back = self.is_way_back || goes_back || it.is_updated;
-        let limits = self.over_limits(here, it, back);
+        let limits = self.over_limits(here, it, back, now);
         if back { limits } else { limits.or_else(|| self.too_early(here, it, now)) }
     }
 
     /// The budgets: they hold on the way back, too.
-    fn over_limits(&self, here: &[Here<'_>], it: &Here<'_>, back: bool) -> Option<String> {
-        let down = |it: &&Here<'_>| it.is_ready && !it.is_up();
+    fn over_limits(
+        &self,
+        here: &[Here<'_>],
+        it: &Here<'_>,
+        back: bool,
+        now: Timestamp,
+    ) -> Option<String> {
         let Some(domains) = &self.rules.domains else { return self.over_total(here, it) };
-        let disturbed: BTreeSet<&str> = here.iter().filter(down).map(|it| it.zone).collect();
+        let disturbed: BTreeSet<&str> =
+            here.iter().filter(|it| it.is_down()).map(|it| it.zone).collect();
         let mut open = disturbed.clone();
         if !back && self.rules.steps.is_empty() {
             let soaks = |zone: &str| {
@@ -444,11 +471,16 @@ impl Observer {
             };
             open.extend(here.iter().map(|it| it.zone).filter(|zone| soaks(zone)));
         }
-        if !open.contains(it.zone) && open.len() >= domains.at_once {
+        let min_ready = i64::try_from(self.rules.min_ready).unwrap();
+        let may_be_open: BTreeSet<&str> =
+            here.iter().filter(|it| it.may_be_down(min_ready, now)).map(|it| it.zone).collect();
+        let is_open = open.contains(it.zone) || may_be_open.contains(it.zone);
+        if !is_open && open.len() >= domains.at_once {
             return Some(format!("zone {:?} is begun beside {open:?}", it.zone));
         }
+        open.extend(may_be_open);
         let in_zone = here.iter().filter(|other| other.zone == it.zone);
-        let unavailable = in_zone.filter(down).count();
+        let unavailable = in_zone.filter(|it| it.is_down()).count();
         let limit = domains.max_unavailable.unwrap_or(usize::MAX);
         if it.is_up() && unavailable >= limit {
             return Some(format!("zone {:?} has {unavailable} unavailable", it.zone));
@@ -457,7 +489,7 @@ impl Observer {
     }
 
     fn over_total(&self, here: &[Here<'_>], it: &Here<'_>) -> Option<String> {
-        let unavailable = here.iter().filter(|it| it.is_ready && !it.is_up()).count();
+        let unavailable = here.iter().filter(|it| it.is_down()).count();
         let of_policy = self.rules.max_unavailable;
         let limit = if self.rules.surges {
             of_policy.unwrap_or(1)
@@ -513,7 +545,7 @@ impl Observer {
         if of.is_empty() {
             return Some("its step is not approved".into());
         }
-        let unavailable = here.iter().filter(|it| it.is_ready && !it.is_up()).count();
+        let unavailable = here.iter().filter(|it| it.is_down()).count();
         let limits = |step: &usize| self.rules.steps[*step].max_unavailable.unwrap_or(usize::MAX);
         let limit = of.iter().map(limits).max().unwrap_or(usize::MAX);
         let is_over = it.is_up() && unavailable >= limit;
@@ -535,9 +567,9 @@ impl Observer {
         let named =
             |it: &Here<'_>| self.rules.steps[..=done].iter().any(|rule| rule.nodes.names(it.node));
         let all_named = here.iter().filter(|it| it.is_outdated()).all(named);
-        // A count takes nodes that are not Ready last, and one without a pod gets the new one anyway.
+        // A count takes nodes that are not Ready last, unless they have an available new pod.
         let unready = here.iter().any(|it| it.is_outdated() && !it.is_ready);
-        let taken = here.iter().filter(|it| it.is_ready || it.pod.is_some() || unready).count();
+        let taken = here.iter().filter(|it| it.is_ready || it.has_new() || unready).count();
         let covers = rule.nodes.count(here.len()).is_some_and(|count| count >= taken);
         let is_approved = !rule.approve || self.approvals.contains(&(done, self.target.clone()));
         (!is_approved || !(covers || all_named))

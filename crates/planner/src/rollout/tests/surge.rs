@@ -139,6 +139,27 @@ fn a_window_that_closes_stops_the_surge() {
     assert_eq!((last.outcome(), last.images()), (&Outcome::Done, [("v2".to_owned(), 40)].into()));
 }
 
+/// The target is written to judge a new pod that is not available, but with a pause.
+#[test]
+fn in_a_closed_window_a_pod_is_judged_without_a_surge() {
+    let windows = policy(json!({"windows": [{"schedule": "*/10 * * * *", "duration": "3m"}]}));
+    let mut sim = sim(40);
+    sim.pass(600 - sim.now().as_second() % 600 + 130);
+    let first = run(sim, "v2", &windows);
+    assert_eq!(waits(&first), [WaitKind::Window]);
+    let mut sim = first.sim;
+    sim.pass(60);
+    let updated = sim.nodes_with("v2");
+    let all = &sim.cluster.nodes;
+    let at = all.iter().position(|node| updated.contains(&node.name.to_string())).unwrap();
+    sim.set_ready(at, false);
+    let before = sim.writes.len();
+    let second = run(sim, "v2", &windows);
+    assert_eq!(waits(&second), [WaitKind::Window]);
+    let writes = &second.sim.writes[before..];
+    assert!(!writes.is_empty() && writes.iter().all(|write| write.pause.is_some()), "{writes:#?}");
+}
+
 #[test]
 fn a_run_that_waits_itself_pauses_the_surge_meanwhile() {
     let windows = policy(json!({

@@ -1,0 +1,83 @@
+//! Several DaemonSets that share a budget of one node: runs that are killed, interrupted, or lose a
+//! lock. The laws of a shared budget judge each request; here, the order of all runs together.
+
+use ds_plan::Exit;
+use serde_json::json;
+
+use super::{exits, fleet, story};
+use crate::careful::deletes;
+use crate::scenario::{AgentSpec, Interference, Scenario, What};
+use crate::story::{Kill, Story};
+use crate::trial::{self, Outcome};
+
+/// The order on each node.
+const ORDER: [&str; 3] = ["relay", "agent", "probe"];
+
+/// Three DaemonSets on three nodes.
+fn scenario() -> Scenario {
+    let mut story = story(Vec::new());
+    story.rules.shared_budget = Some(json!(1));
+    story.rules.others = json!({"minReadySeconds": 0, "ramp": "none"});
+    let one = fleet(3, 2, story);
+    let agent = |name| AgentSpec { name, ..one.agents[0].clone() };
+    Scenario { agents: ORDER.into_iter().map(agent).collect(), ..one }
+}
+
+fn with_story(change: impl FnOnce(&mut Story)) -> Scenario {
+    let mut scenario = scenario();
+    change(scenario.story.as_mut().expect("a story"));
+    scenario
+}
+
+/// Each node is disturbed once: all its pods are replaced, in their order, before the next one.
+fn assert_once(outcome: &Outcome, context: &str) {
+    assert!(outcome.broken.is_empty(), "{context} {:?}: {:#?}", outcome.ended, outcome.broken);
+    assert_eq!(exits(outcome).last(), Some(&Exit::Done), "{context}");
+    let mut replaced: Vec<(String, String)> = Vec::new();
+    for (_, pod) in deletes(&outcome.history) {
+        let old = pod.split_once("-node-").map(|(name, node)| (node.to_owned(), name.to_owned()));
+        // A delete may be sent again.
+        replaced.extend(old.filter(|old| !replaced.contains(old)));
+    }
+    assert_eq!(replaced.len(), 9, "{context}: {replaced:?}");
+    for of_node in replaced.chunks(ORDER.len()) {
+        let order: Vec<&str> = of_node.iter().map(|(_, name)| name.as_str()).collect();
+        let is_one_node = of_node.iter().all(|(node, _)| *node == of_node[0].0);
+        assert!(is_one_node && order == ORDER, "{context}: {replaced:?}");
+    }
+}
+
+#[test]
+fn a_run_may_be_killed_at_every_request() {
+    let whole = trial::run(&scenario());
+    assert_once(&whole, "whole");
+    for request in 1..=whole.requests_of_runs[0] {
+        let kill = Kill { run: 0, request, after: request % 2 == 0 };
+        let outcome = trial::run(&with_story(|story| story.kills = vec![kill]));
+        assert_once(&outcome, &format!("{kill:?}"));
+    }
+}
+
+#[test]
+fn a_run_may_be_interrupted_at_any_time() {
+    let mut interrupted = 0;
+    for at in (1..120).step_by(3) {
+        let outcome = trial::run(&with_story(|story| story.interrupts = vec![(0, at)]));
+        assert_once(&outcome, &format!("after {at} s"));
+        interrupted += usize::from(exits(&outcome)[0] == Exit::Interrupted);
+    }
+    assert!(interrupted > 20, "{interrupted}");
+}
+
+#[test]
+fn all_stop_when_one_of_the_locks_is_lost() {
+    let mut lost = 0;
+    // It is the lock of each of them in turn.
+    for at in (2..90).step_by(4) {
+        let unlock = Interference { at, what: What::Unlock };
+        let outcome = trial::run(&Scenario { external_actors: vec![unlock], ..scenario() });
+        assert_once(&outcome, &format!("at {at} s"));
+        lost += usize::from(exits(&outcome)[0] == Exit::Locked);
+    }
+    assert!(lost > 10, "{lost}");
+}

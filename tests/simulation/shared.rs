@@ -1,0 +1,159 @@
+//! The laws of a budget that several DaemonSets share: few nodes are disturbed at once, and each one
+//! once. Own counts of nodes and pods; no rule is shared with the planner.
+//!
+//! The replacement of an available pod is judged when it is sent. A node is *disturbed* while one of
+//! the DaemonSets should have a pod there and has no available one; it is *open* while a rollout has
+//! updated it and another one has not yet. Open nodes keep their slots, but only if the policy lets
+//! every node begin at any time; the order on a node is judged only then, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use daemonset::model::{DaemonSet, NodeName, Pod};
+use embedded::Store;
+use jiff::Timestamp;
+use planner::plan::{PauseState, PausedRollout, template_digest};
+use serde_json::Value;
+
+use crate::budget::{Nodes, desired_nodes, is_available, owns, share};
+use crate::flights::{Bar, new_pods, old_pods, stays_up};
+use crate::objects::{failed_before, pods};
+use crate::rules::Rules;
+use crate::step_laws::image_of;
+
+/// What the laws of a shared budget remember.
+pub(crate) struct SharedLaws {
+    /// The names of the DaemonSets, in the order in which they follow on a node.
+    order: Vec<&'static str>,
+    /// When the program may last have counted each node as disturbed.
+    disturbed: BTreeMap<NodeName, Timestamp>,
+    /// The highest number of nodes so far on which one of the DaemonSets should have a pod.
+    desired: u64,
+}
+
+/// A replacement that is about to begin.
+pub(crate) struct Replacement<'r> {
+    /// The pod that is deleted. It is available.
+    pub(crate) pod: &'r Pod,
+    /// Its DaemonSet.
+    pub(crate) live: &'r DaemonSet,
+    /// All DaemonSets of the budget.
+    pub(crate) all: &'r [DaemonSet],
+    /// The nodes of one of them of which the program must know that they are down.
+    pub(crate) down: &'r dyn Fn(&DaemonSet) -> Vec<NodeName>,
+    /// The image of the commit.
+    pub(crate) target: u32,
+}
+
+impl SharedLaws {
+    pub(crate) fn new(order: Vec<&'static str>) -> Self {
+        Self { order, disturbed: BTreeMap::new(), desired: 0 }
+    }
+
+    /// Updates what is disturbed.
+    pub(crate) fn look(
+        &mut self,
+        all: &[DaemonSet],
+        policy: &Value,
+        (store, nodes): (&Store, &Nodes),
+        now: Timestamp,
+    ) {
+        if policy.get("sharedBudget").is_none() {
+            return;
+        }
+        let mut desired = BTreeSet::new();
+        for live in all {
+            // Times of pods have whole seconds.
+            let seconds = Bar::of(live, policy).longest() + 1;
+            let serves = |pod: &Pod| {
+                owns(live, pod) && !pod.terminating && !nodes.is_leaving(pod) && pod.is_ready()
+            };
+            let up = pods(store).filter(|pod| serves(pod) && stays_up(pod, seconds, now));
+            let up: BTreeSet<&NodeName> = up.filter_map(Pod::node).collect();
+            for node in desired_nodes(live, store) {
+                desired.insert(&node.name);
+                if !node.readiness.is_ready() || !up.contains(&node.name) {
+                    self.disturbed.insert(node.name.clone(), now);
+                }
+            }
+        }
+        self.desired = self.desired.max(desired.len() as u64);
+    }
+
+    /// The law that is broken if this pod is deleted now.
+    pub(crate) fn broken(
+        &self,
+        replacement: &Replacement<'_>,
+        rules: &Rules,
+        (store, nodes): (&Store, &Nodes),
+        now: Timestamp,
+    ) -> Option<String> {
+        let Replacement { pod, live, all, down, target } = *replacement;
+        let limit = share(rules.shared_budget.as_ref()?, self.desired).max(1);
+        let node = pod.node()?;
+        let rolling: Vec<&DaemonSet> =
+            all.iter().filter(|it| is_rolling(it, target, store)).collect();
+        let others = || rolling.iter().copied().filter(|other| other.key != live.key);
+        if image_of(live.spec.template.raw()) == target {
+            if let Some(other) = others().find(|other| nodes.is_in_flight(other, node)) {
+                return Some(format!(", while the new pod of {} is not available", other.key));
+            }
+            let position =
+                |it: &DaemonSet| self.order.iter().position(|name| *name == it.key.name.as_str());
+            let is_before = |other: &&DaemonSet| position(other) < position(live);
+            let is_left = |other: &&DaemonSet| has_outdated(other, node, store, nodes);
+            let mut before = others().filter(is_before);
+            if rules.let_all_begin()
+                && let Some(other) = before.find(is_left)
+            {
+                return Some(format!(" before that of {}", other.key));
+            }
+        }
+        let mut taken: BTreeSet<NodeName> = all.iter().flat_map(down).collect();
+        // What has begun is finished, whatever else is open.
+        let is_open = all
+            .iter()
+            .any(|other| other.key != live.key && new_pods(other, store).contains_key(node));
+        if rules.let_all_begin() && !is_open {
+            taken.extend(open(&rolling, (store, nodes), now));
+        }
+        taken.remove(node);
+        let was_disturbed = self.disturbed.get(node).is_some_and(|at| *at >= nodes.seen_by(now));
+        let is_over = !was_disturbed && taken.len() as u64 >= limit;
+        is_over.then(|| format!(" on {node}, beside {taken:?}, and {limit} share the budget"))
+    }
+}
+
+/// The nodes that one rollout has updated, as the program must know, and another one has not yet.
+fn open(
+    rolling: &[&DaemonSet],
+    (store, nodes): (&Store, &Nodes),
+    now: Timestamp,
+) -> BTreeSet<NodeName> {
+    let mut open = BTreeSet::new();
+    for live in rolling {
+        let known = new_pods(live, store).into_iter();
+        let known = known.filter(|(_, pod)| is_available(pod, live, nodes.seen_by(now)));
+        for (node, _) in known.filter(|(node, _)| nodes.is_ready(node, now)) {
+            if rolling.iter().any(|other| has_outdated(other, &node, store, nodes)) {
+                open.insert(node);
+            }
+        }
+    }
+    open
+}
+
+/// Whether a DaemonSet should have a pod on a node, and has an outdated one that stays for now.
+fn has_outdated(live: &DaemonSet, node: &NodeName, store: &Store, nodes: &Nodes) -> bool {
+    let is_desired = desired_nodes(live, store).any(|it| it.name == *node);
+    let stays = |pod: &&Pod| !pod.terminating && !nodes.is_leaving(pod);
+    is_desired && old_pods(live, store).get(node).copied().filter(stays).is_some()
+}
+
+/// Whether a rollout of the image is in progress, and has not failed.
+fn is_rolling(live: &DaemonSet, target: u32, store: &Store) -> bool {
+    let template = live.spec.template.raw();
+    let pause = PausedRollout::of(live).ok().flatten();
+    pause.is_some_and(|pause| pause.state == PauseState::Paused)
+        && image_of(template) == target
+        && !failed_before(live, store).contains(&template_digest(template))
+}
