@@ -206,6 +206,17 @@ pub(super) enum Error {
     /// Admission changes the pod template.
     #[error("an admission webhook or policy changes the pod template of {0}")]
     Mutated(DaemonSetKey),
+    /// Admission changes the pod template, and steps of it are approved.
+    #[error(
+        "an admission webhook or policy changes the pod template of {daemon_set}, but step {step} \
+         of its policy needs an approval, which is of the template in the source"
+    )]
+    MutatedUnderApprovals {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// The first step with `approve`.
+        step: String,
+    },
     /// The update strategy of the manifest cannot be parsed.
     #[error("spec.updateStrategy cannot be read")]
     Declared(#[source] serde_json::Error),

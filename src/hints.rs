@@ -27,6 +27,10 @@ const NO_TERMINAL: &str = "or apply a saved plan: `ds-apply --plan FILE`";
 const ALLOW_MUTATION: &str =
     "to accept the template as the server changes it, use `--allow-mutation`";
 
+/// Hint when admission changes a template of which steps are approved.
+const MUTATION_INTO_SOURCE: &str =
+    "put the changes into the manifest: `--allow-mutation` does not fit approvals";
+
 /// Hint when the holder of a lock is a run in progress.
 const LIVE_HOLDER: &str = "wait for that run, or interrupt it; to take its lock anyway: `--force`";
 
@@ -88,6 +92,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NoTerminal => vec![NO_TERMINAL.into()],
         Error::Stale(_) => vec!["plan again, review the plan, and apply it".into()],
         Error::Mutated(_) => vec![ALLOW_MUTATION.into()],
+        Error::MutatedUnderApprovals { .. } => vec![MUTATION_INTO_SOURCE.into()],
         Error::PruneNarrowed => vec![PRUNE_NARROWED.into()],
         Error::PruneUnread(_) => vec![PRUNE_UNREAD.into()],
         Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => {

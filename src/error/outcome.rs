@@ -38,6 +38,7 @@ impl Error {
             Self::Refused(_)
             | Self::Stale(_)
             | Self::Mutated(_)
+            | Self::MutatedUnderApprovals { .. }
             | Self::StillDiffers { .. }
             | Self::NamespaceMissing { .. }
             | Self::Roll(RollError::PausedByApply { .. } | RollError::LiveObject(_))
@@ -100,6 +101,7 @@ impl Error {
             | Self::Process(_) => Exit::Failed,
             Self::Stale(_)
             | Self::Mutated(_)
+            | Self::MutatedUnderApprovals { .. }
             | Self::StillDiffers { .. }
             | Self::Wave(
                 WaveError::NotLeft { .. }

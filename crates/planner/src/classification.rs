@@ -114,6 +114,15 @@ pub(crate) fn fails(pod: &Pod, now: Timestamp, policy: &PolicySpec) -> bool {
     !pod.is_ready() && (has_failed_permanently(pod) || pod.restarts > policy.max_restarts || late())
 }
 
+/// Whether a pod that is not Ready will probably stay so: it has failed permanently, restarts too
+/// often, or has not been Ready for longer than the progress deadline.
+pub(crate) fn stays_unready(pod: &Pod, now: Timestamp, policy: &PolicySpec) -> bool {
+    let PodReadiness::NotReady { since } = pod.readiness else { return false };
+    let deadline = SignedDuration::from_secs(policy.progress_deadline.0.into());
+    let is_late = since.or(pod.created).is_some_and(|at| now.duration_since(at) > deadline);
+    has_failed_permanently(pod) || pod.restarts > policy.max_restarts || is_late
+}
+
 /// The readiness of a node, and whether it counts against the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeBudget {

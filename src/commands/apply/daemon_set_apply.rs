@@ -418,8 +418,16 @@ impl Preflight<'_> {
                 answer => answer?,
             };
         let template = answer.spec.template;
-        let as_planned = template_digest(template.raw()) == plan.target_template;
-        if as_planned || args.allow.allow_mutation {
+        if template_digest(template.raw()) == plan.target_template {
+            return Ok(template);
+        }
+        // An approval is of the template in the source: only that can be shown to who approves it.
+        let policy = desired.policy_spec();
+        if let Some(step) = policy.steps.iter().find(|step| step.approve) {
+            let (daemon_set, step) = (desired.key.clone(), step.name.clone());
+            return Err(Error::MutatedUnderApprovals { daemon_set, step });
+        }
+        if args.allow.allow_mutation {
             return Ok(template);
         }
         Err(Error::Mutated(desired.key.clone()))

@@ -10,6 +10,16 @@ fn version(namespace: &str, image: &str) -> String {
     manifest(namespace, image, &at_most("1"))
 }
 
+/// A policy whose first step needs an approval.
+const APPROVED: &str = "---
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: approved}
+spec:
+  selects: {names: [mutated/agent]}
+  steps: [{name: canary, nodes: 1, approve: true}]
+";
+
 /// Puts an annotation on the template of DaemonSets in namespace `mutated`; forbids applies in
 /// `denied` whose image is v2.
 const POLICIES: &str = r#"
@@ -155,6 +165,14 @@ fn under_policies(plane: &ControlPlane) {
     });
     denied.is_refused(&version("denied", "v2"), 1, "v2 is not for us");
     mutated.is_refused(&version("mutated", "v2"), 5, "admission");
+
+    let approved = version("mutated", "v2") + APPROVED;
+    let output = mutated.apply(&approved, &["--allow-mutation"]);
+    assert_eq!(output.status.code(), Some(5), "{}", output_text(&output));
+    let message = "step canary of its policy needs an approval, which is of the template in the \
+                   source";
+    assert!(output_text(&output).contains(message), "{}", output_text(&output));
+    assert_eq!(mutated.images(), ["v1".to_owned()].into(), "nothing is written");
 
     let watcher = mutated.watch();
     let output = mutated.apply(&version("mutated", "v2"), &["--allow-mutation"]);

@@ -17,7 +17,7 @@ use super::nodes::{self, Described, PlannedNodes};
 use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
 use super::secrets::ShownValues;
-use super::waves::Schedule;
+use super::waves::{BlockedStep, Schedule};
 use super::{forecast, object, shared, warnings, waves};
 use crate::steps::{ApprovalRules, WaitsFor, approved_steps};
 use daemonset::controller::Owner;
@@ -94,8 +94,17 @@ pub(super) fn plan<'a>(
         live,
         snapshot,
     };
-    let Rollout { nodes, waves, steps, next_waves, waits_for, empty_steps, holders, idle } =
-        rollout(&daemon_set_view, request);
+    let Rollout {
+        nodes,
+        waves,
+        steps,
+        next_waves,
+        waits_for,
+        empty_steps,
+        holders,
+        blocked_step,
+        idle,
+    } = rollout(&daemon_set_view, request);
     let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
     let plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
@@ -137,6 +146,7 @@ pub(super) fn plan<'a>(
         now: now.as_ref(),
         daemon_set_view: &daemon_set_view,
         holders: &holders,
+        blocked_step: blocked_step.as_ref(),
         empty_steps: &empty_steps,
         node_seconds: measured,
         failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
@@ -233,6 +243,8 @@ pub(super) struct Rollout {
     pub empty_steps: Vec<String>,
     /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
     pub holders: Vec<NodeName>,
+    /// The first step of which nodes wait for ever.
+    pub blocked_step: Option<BlockedStep>,
     /// Number of other nodes: they have no pod and get none.
     pub idle: u32,
 }
@@ -303,13 +315,14 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         node_seconds,
         now,
     };
-    let Schedule { waves, mut steps, empty_steps, next_waves, waits_for, holders } =
-        waves::schedule(&mut nodes, &budget_views, &rules);
+    let schedule = waves::schedule(&mut nodes, &budget_views, &rules);
+    let Schedule { waves, mut steps, empty_steps, next_waves, waits_for, holders, blocked_step } =
+        schedule;
     for step in steps.iter_mut().filter(|step| approved.contains(&step.name)) {
         let approval = given.and_then(|given| given.get(&step.name));
         step.approved = approval.map(|it| Approved { by: it.by.clone(), at: it.at });
     }
-    Rollout { nodes, waves, steps, next_waves, waits_for, empty_steps, holders, idle }
+    Rollout { nodes, waves, steps, next_waves, waits_for, empty_steps, holders, blocked_step, idle }
 }
 
 /// The hash of the last good template: that of the paused rollout's start, else the live one.

@@ -12,6 +12,7 @@ use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strat
 use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
+use super::waves::BlockedStep;
 use crate::words::{agree, count};
 use daemonset::model::{
     Calendar, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Opening, PolicySpec, Snapshot,
@@ -46,6 +47,8 @@ pub(super) struct Judged<'a> {
     pub daemon_set_view: &'a DaemonSetView<'a>,
     /// Nodes that count as unavailable and that the plan does not change.
     pub holders: &'a [NodeName],
+    /// The first step of which nodes wait for ever.
+    pub blocked_step: Option<&'a BlockedStep>,
     /// Names of the steps that select no node.
     pub empty_steps: &'a [String],
     /// Time that the update of one node takes, in seconds, if it was measured.
@@ -74,6 +77,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         now,
         daemon_set_view,
         holders,
+        blocked_step,
         empty_steps,
         node_seconds,
         failed_before,
@@ -93,6 +97,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     let guards = [
         evicted,
         deadlock(plan, daemon_set_view, holders),
+        blocked_step.and_then(|step| deadlock_in_step(plan, daemon_set_view, step)),
         force_conflicts(plan, allowed),
         live.and_then(|live| git_ops(plan, live)),
         failed_template(plan, failed_before),
@@ -329,6 +334,27 @@ fn deadlock(
         agree(waiting, "pod waits", "pods wait")
     );
     Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.to_vec()))
+}
+
+/// A step never finishes: unavailable pods that it does not replace use up what may be unavailable.
+fn deadlock_in_step(
+    plan: &DaemonSetPlan,
+    daemon_set_view: &DaemonSetView<'_>,
+    step: &BlockedStep,
+) -> Option<Guard> {
+    if plan.is_under_way() {
+        return None;
+    }
+    let BlockedStep { name, allowed, holders, waiting } = step;
+    let message = format!(
+        "step {name} cannot finish: {} already unavailable, at most {allowed} allowed in it, and \
+         the step does not fix them ({}); {waiting} outdated {} indefinitely. Fix these nodes \
+         first, or select them in this step or an earlier one",
+        holders.len(),
+        why_unavailable(daemon_set_view, holders),
+        agree(*waiting, "pod waits", "pods wait")
+    );
+    Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.clone()))
 }
 
 /// The reasons why nodes have no available pod, each with its nodes, such as

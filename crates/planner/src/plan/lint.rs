@@ -51,6 +51,8 @@ pub enum Flaw {
     StepOrder(u32),
     /// The limits of a wave's domain differ from those of another wave.
     Domains(u32),
+    /// So many domains come next, which are more than may be at once and than are disturbed.
+    NextDomains(usize),
     /// The shared budget of a wave, or of a DaemonSet, differs from that of those who share it.
     SharedBudget(u32),
     /// The nodes of a step do not add up.

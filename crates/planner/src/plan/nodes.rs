@@ -12,7 +12,7 @@ use super::document::{Action, Fate, NodePlan, PodPlan};
 use super::input::Detail;
 use super::reason::Reason;
 use super::waves::{BudgetView, NodeBudgetState, PodBudgetState};
-use crate::classification::{Availability, Templates, fails};
+use crate::classification::{Availability, Templates, fails, stays_unready};
 use crate::steps::NodeUpdate;
 use daemonset::controller::backoff::FailedPods;
 use daemonset::controller::limits::allows_surge;
@@ -140,6 +140,9 @@ impl NodePlanner<'_> {
             update: self.update(&fates),
             has_available_pod: fates.iter().any(|(pod, _)| self.is_available(pod)),
             restarts: fates.iter().map(|(pod, _)| pod.restarts).max().unwrap_or(0),
+            stays_unready: fates.iter().any(|(pod, fate)| {
+                *fate == PodFate::Outdated && stays_unready(pod, self.view.now, self.pace)
+            }),
         };
         let mut plan = NodePlan {
             name: node.name.clone(),
@@ -352,6 +355,7 @@ impl NodePlanner<'_> {
                 update: NodeUpdate::InProgress,
                 has_available_pod: false,
                 restarts: 0,
+                stays_unready: false,
             },
         })
     }

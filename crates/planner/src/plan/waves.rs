@@ -3,8 +3,10 @@
 //! There is one wave for each domain of each step of the policy; one in all without them. A wave
 //! slides: as soon as a node has an available pod again, the next candidate is replaced, and
 //! unavailable nodes never exceed the budget. With a ramp, it starts with one node.
-//! Not here: the nodes that have to wait for the budget (`budget`).
+//! Not here: the nodes that have to wait for the budget (`budget`), and steps that can never begin
+//! because of it (`blocked`).
 
+mod blocked;
 mod budget;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,8 @@ use crate::steps::{
     Evaluation, Progress, StepNode, StepProgress, StepsInput, WaitsFor, WaveId, empty_steps,
     evaluate,
 };
+pub(super) use blocked::BlockedStep;
+use budget::HeldBack;
 pub(super) use budget::{BudgetView, NodeBudgetState, PodBudgetState};
 use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{Calendar, MinReady, NodeName, PolicySpec, Ramp, StepsNote};
@@ -39,6 +43,8 @@ pub(super) struct Schedule {
     pub waits_for: Vec<WaitsFor>,
     /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
     pub holders: Vec<NodeName>,
+    /// The first step of which nodes wait for ever for its part of the budget.
+    pub blocked_step: Option<BlockedStep>,
 }
 
 /// What waves are scheduled by, beside the nodes.
@@ -91,12 +97,12 @@ pub(super) fn schedule(
     // In the last step of a surge, the built-in controller replaces the pods: it skips no nodes, and
     // none has to be unavailable.
     let deletes = limits.max_surge == 0 || !evaluation.is_last();
-    let holders = if deletes {
+    let held_back = if deletes {
         let skips_nodes = limits.max_surge == 0;
         let (skip, allowed) = (pace.skip_unready_nodes, limits.max_unavailable);
         budget::hold_back(nodes, budget_views, templates, skips_nodes, skip, allowed)
     } else {
-        Vec::new()
+        HeldBack::default()
     };
     let last = evaluation.waves.iter().flatten().map(|wave| wave.step).max().unwrap_or_default();
     let mut by_wave: BTreeMap<WaveId, Vec<usize>> = BTreeMap::new();
@@ -130,9 +136,16 @@ pub(super) fn schedule(
     } else {
         evaluation.waits_for.clone()
     };
+    let (holders, blocked_step) = if held_back.use_up_budget {
+        let name = |at: &usize| nodes[*at].name.clone();
+        (held_back.unavailable.iter().map(name).collect(), None)
+    } else {
+        let unavailable = &held_back.unavailable;
+        (Vec::new(), stepped.blocked_step(&evaluation, nodes, budget_views, &waves, unavailable))
+    };
     let empty_steps = empty_steps(&evaluation).iter().map(|step| step.name.clone()).collect();
     let steps = step_plans(&evaluation, pace);
-    Schedule { waves, steps, empty_steps, next_waves, waits_for, holders }
+    Schedule { waves, steps, empty_steps, next_waves, waits_for, holders, blocked_step }
 }
 
 /// The limits of all waves.

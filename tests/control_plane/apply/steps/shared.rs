@@ -4,7 +4,7 @@
 //! The pods are watched from outside, and the laws are checked after each event.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 
 use super::*;
-use crate::harness::block_on;
+use crate::harness::{Program, block_on};
 
 const NODES: usize = 6;
 
@@ -27,7 +27,7 @@ const NOT_YET_AVAILABLE: Duration = Duration::from_secs(3);
 
 #[test]
 fn daemon_sets_share_a_budget() {
-    side_by_side(&[together, sibling_rolls_by_itself, sibling_is_locked]);
+    side_by_side(&[together, killed, sibling_rolls_by_itself, sibling_is_locked]);
 }
 
 /// One version of one of them, whose pods need a while to be Ready.
@@ -74,9 +74,13 @@ impl<'p> Site<'p> {
     }
 
     fn apply(&self, images: [&str; 3]) -> Output {
+        self.program(images).run()
+    }
+
+    fn program(&self, images: [&str; 3]) -> Program {
         let files = all(&self.namespace, images);
-        let arguments = ["--yes", "-f", "agent.yaml"];
-        self.plane.ds_apply(&arguments, &[("agent.yaml", &files)]).run()
+        let arguments = ["--yes", "-f", "agent.yaml", "--lease=2s"];
+        self.plane.ds_apply(&arguments, &[("agent.yaml", &files)])
     }
 
     fn kubectl(&self, arguments: &[&str]) -> String {
@@ -107,25 +111,22 @@ fn together(plane: &ControlPlane) {
     ends(&site.apply(["v2"; 3]), 0, &["a  done", "b  done", "c  done"]);
     let seen = watcher.end();
     assert_eq!(site.images().len(), 1);
-    assert!(seen.most <= 2, "{} nodes at once: {:?}", seen.most, seen.deleted);
-    for node in 0..NODES {
-        let node = format!("shared-all-{node:02}");
-        let order = seen.deleted.iter().filter(|(on, _)| *on == node);
-        let order: Vec<&str> = order.map(|(_, name)| name.as_str()).collect();
-        assert_eq!(order, ORDER, "{node}: {:?}", seen.deleted);
+    seen.is_once();
+}
+
+/// Killed three times with nodes half finished: the next run finishes what was begun, first.
+fn killed(plane: &ControlPlane) {
+    let site = Site::new(plane, "shared-killed");
+    let watcher = site.watch();
+    for deletes in [2, 6, 11] {
+        let run = site.program(["v2"; 3]).start();
+        wait_until("pods to be replaced", SOON, || watcher.deletes() >= deletes);
+        assert!(run.kill().is_none());
     }
-    // A node that was left is not begun again: at most one other node is between its deletes.
-    let mut finished: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut open: BTreeSet<&str> = BTreeSet::new();
-    for (node, _) in &seen.deleted {
-        open.insert(node);
-        assert!(open.len() <= 2, "{:?}", seen.deleted);
-        let times = finished.entry(node).or_default();
-        *times += 1;
-        if *times == ORDER.len() {
-            open.remove(node.as_str());
-        }
-    }
+    ends(&site.apply(["v2"; 3]), 0, &["b  done"]);
+    let seen = watcher.end();
+    assert_eq!(site.images().len(), 1);
+    seen.is_once();
 }
 
 /// A sibling that another client restarts counts: while its nodes are down, none begins beyond them.
@@ -177,6 +178,8 @@ struct Seen {
 
 struct Observed {
     stop: Arc<AtomicBool>,
+    /// Number of deleted pods so far.
+    deletes: Arc<AtomicUsize>,
     seen: JoinHandle<Seen>,
 }
 
@@ -198,6 +201,8 @@ impl Observed {
     fn begin(client: kube::Client, namespace: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let deletes = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&deletes);
         let pods: Api<Pod> = Api::namespaced(client, namespace);
         let (ready, is_ready) = std::sync::mpsc::channel();
         let seen = thread::spawn(move || {
@@ -220,13 +225,18 @@ impl Observed {
                         };
                         version = pod.resource_version().unwrap();
                         seen.event(&mut all, &pod, gone);
+                        counted.store(seen.deleted.len(), Ordering::Relaxed);
                     }
                 }
                 seen
             })
         });
         is_ready.recv().unwrap();
-        Self { stop, seen }
+        Self { stop, deletes, seen }
+    }
+
+    fn deletes(&self) -> usize {
+        self.deletes.load(Ordering::Relaxed)
     }
 
     fn end(self) -> Seen {
@@ -236,6 +246,21 @@ impl Observed {
 }
 
 impl Seen {
+    /// At most two nodes were disturbed at once, and each was finished, in the order of the policy,
+    /// before another one took its slot.
+    fn is_once(&self) {
+        let Self { deleted, most, .. } = self;
+        assert!(*most <= 2, "{most} nodes at once: {deleted:?}");
+        let mut begun: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (node, name) in deleted {
+            begun.entry(node).or_default().push(name);
+            let open = begun.values().filter(|it| it.len() < ORDER.len()).count();
+            assert!(open <= 2, "{deleted:?}");
+        }
+        assert_eq!(begun.len(), NODES, "{deleted:?}");
+        assert!(begun.values().all(|order| *order == ORDER), "{deleted:?}");
+    }
+
     fn event(&mut self, all: &mut BTreeMap<String, Present>, pod: &Pod, gone: bool) {
         let before = disturbed(all);
         let at = Instant::now();

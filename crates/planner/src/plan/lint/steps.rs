@@ -30,6 +30,7 @@ pub(super) fn steps(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
         latest = latest.max(at);
     }
     domains(&daemon_set.waves, flaws);
+    next_domains(daemon_set, flaws);
     nodes(daemon_set, flaws);
 }
 
@@ -49,6 +50,22 @@ fn domains(waves: &[Wave], flaws: &mut Vec<Flaw>) {
         if !fits {
             flaws.push(Flaw::Domains(wave.index));
         }
+    }
+}
+
+/// More domains than may be at once come next only if each of them is disturbed. How many are, the
+/// document does not say: at most the nodes without an available pod, those that are to get one, and
+/// those that keep theirs or wait, as a new pod may be too young, or the node not Ready.
+fn next_domains(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
+    let DaemonSetPlan { waves, next_waves, totals, status, .. } = daemon_set;
+    let next = || waves.iter().filter(|wave| next_waves.contains(&wave.index));
+    let domains = next().filter_map(|wave| wave.domain.as_ref()).collect::<BTreeSet<_>>().len();
+    let at_once = next().filter_map(|wave| wave.domains_at_once).max().unwrap_or(u32::MAX);
+    let unavailable = status.map_or(0, |status| status.unavailable);
+    let disturbed = [unavailable, totals.create, totals.keep, totals.wait];
+    let disturbed: u64 = disturbed.into_iter().map(u64::from).sum();
+    if domains as u64 > u64::from(at_once) && domains as u64 > disturbed {
+        flaws.push(Flaw::NextDomains(domains));
     }
 }
 

@@ -146,7 +146,7 @@ fn stepped() -> Plan {
 #[test]
 fn each_flaw_of_steps_is_found() {
     type Break = fn(&mut DaemonSetPlan);
-    let rows: [(&str, Break, &str); 13] = [
+    let rows: [(&str, Break, &str); 15] = [
         ("nothing is wrong", |_| {}, ""),
         (
             "a step that the plan does not have",
@@ -179,6 +179,15 @@ fn each_flaw_of_steps_is_found() {
             "no limit of any domain",
             |it| it.waves[0].domains_at_once = Some(0),
             "Domains(1), Domains(2), Domains(3), Domains(4)",
+        ),
+        ("two domains next, one at once", |it| it.next_waves = vec![1, 2], "NextDomains(2)"),
+        (
+            "two domains next that are disturbed",
+            |it| {
+                it.next_waves = vec![1, 2];
+                it.status.as_mut().unwrap().unavailable = 2;
+            },
+            "",
         ),
         ("too many nodes", |it| it.steps[0].nodes = 1, "StepNodes(\"canary\")"),
         ("more nodes are updated than it has", |it| it.steps[1].updated = 7, "StepNodes(\"rest\")"),

@@ -190,6 +190,68 @@ fn a_policy_makes_the_budget_stricter_and_never_looser() {
     }
 }
 
+/// One domain at once: while a later one is disturbed, only that one goes on. The linter, which checks
+/// this plan, finds more of them.
+#[test]
+fn only_a_disturbed_domain_comes_next() {
+    let mut cluster = settled(6);
+    for (at, node) in cluster.nodes.iter_mut().enumerate() {
+        node.labels = labels([("zone", ["a", "b"][at % 2])]);
+    }
+    settle(&mut cluster);
+    let is_on = |pod: &&mut daemonset::model::Pod| {
+        pod.node().is_some_and(|node| *node.as_str() == *"node-1")
+    };
+    cluster.pods.iter_mut().find(is_on).unwrap().readiness = PodReadiness::NotReady { since: None };
+    let plan = paced(&mut cluster, &json!({"domains": {"key": "zone"}}));
+    let DaemonSetPlan { waves, next_waves, .. } = &plan.daemon_sets[0];
+    let next = waves.iter().filter(|wave| next_waves.contains(&wave.index));
+    let next: Vec<&str> = next.filter_map(|wave| wave.domain.as_deref()).collect();
+    assert_eq!(next, ["b"], "{waves:#?}");
+}
+
+/// The pods of later steps are replaced later: until then they count.
+#[test]
+fn unavailable_pods_of_later_steps_that_use_up_a_step_are_guarded() {
+    let step = |nodes: Value, more: Value| {
+        let mut step = json!({"name": "canary", "nodes": nodes});
+        step.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"steps": [step]})
+    };
+    let names = |all: &[&str]| json!({"names": all});
+    let limit = |limit: u32| json!({"maxUnavailable": limit});
+    // Seconds since node-2 has no Ready pod.
+    for (policy, unready_for, is_guarded) in [
+        (step(names(&["node-0"]), limit(1)), 3_600, true),
+        // It may recover.
+        (step(names(&["node-0"]), limit(1)), 60, false),
+        // The step replaces it, or has room beside it.
+        (step(names(&["node-0", "node-2"]), limit(1)), 3_600, false),
+        (step(names(&["node-0"]), limit(2)), 3_600, false),
+        (step(names(&["node-0"]), json!({})), 3_600, false),
+        (json!({}), 3_600, false),
+    ] {
+        let mut cluster = settled(5);
+        cluster.set_limits(&json!(2), &json!(0));
+        settle(&mut cluster);
+        cluster.now = at(100_000);
+        let is_on = |pod: &&mut daemonset::model::Pod| {
+            pod.node().is_some_and(|node| *node.as_str() == *"node-2")
+        };
+        let pod = cluster.pods.iter_mut().find(is_on).unwrap();
+        pod.readiness = PodReadiness::NotReady { since: Some(at(100_000 - unready_for)) };
+        let plan = paced(&mut cluster, &policy);
+        let guards: Vec<_> = plan.guards.iter().map(|it| (it.code, it.message.as_str())).collect();
+        let message = "step canary cannot finish: 1 already unavailable, at most 1 allowed in it, \
+                       and the step does not fix them (pod is not Ready: node-2); 1 outdated pod \
+                       waits indefinitely. Fix these nodes first, or select them in this step or \
+                       an earlier one";
+        let want = is_guarded.then_some((GuardCode::Deadlock, message));
+        assert_eq!(guards, Vec::from_iter(want), "{policy} {unready_for}");
+        assert_eq!(plan.totals.actions.replace, 5, "{policy}");
+    }
+}
+
 /// A plan that was made without `after` keeps its digest.
 #[test]
 fn what_comes_before_is_part_of_the_plan_and_of_its_digest() {

@@ -8,7 +8,7 @@ use crate::plan::coded::Coded;
 use crate::plan::document::{Action, Fate, NodePlan, PodPlan};
 use crate::plan::reason::Reason;
 use crate::steps::NodeUpdate;
-use daemonset::model::{NodeName, SkipUnreadyNodes};
+use daemonset::model::SkipUnreadyNodes;
 
 /// State of one node that matters for the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(in crate::plan) struct BudgetView {
     pub has_available_pod: bool,
     /// Restarts of its pod.
     pub restarts: u32,
+    /// Whether its outdated pod is not Ready, and will probably stay so.
+    pub stays_unready: bool,
 }
 
 /// Readiness of a node.
@@ -67,8 +69,16 @@ impl PodBudgetState {
     }
 }
 
-/// Lets nodes wait on which a pod is not replaced for now. Returns the unavailable nodes that use up
-/// the budget, by name; none if no node has to wait for it. `skips_nodes`: whether NotReady nodes are
+/// The nodes that count as unavailable before the first wave begins, and that no wave changes.
+#[derive(Debug, Default)]
+pub(super) struct HeldBack {
+    /// Their positions.
+    pub unavailable: Vec<usize>,
+    /// Whether they use up the budget, so that other nodes have to wait for it.
+    pub use_up_budget: bool,
+}
+
+/// Lets nodes wait on which a pod is not replaced for now. `skips_nodes`: whether NotReady nodes are
 /// skipped.
 pub(super) fn hold_back(
     nodes: &mut [NodePlan],
@@ -77,18 +87,15 @@ pub(super) fn hold_back(
     skips_nodes: bool,
     skip: SkipUnreadyNodes,
     max_unavailable: u32,
-) -> Vec<NodeName> {
-    let mut holders =
+) -> HeldBack {
+    let mut unavailable =
         skip_unready_nodes(nodes, budget_views, skips_nodes.then_some(templates), skip);
-    holders.extend((0..nodes.len()).filter(|at| budget_views[*at].has_failed()));
-    let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
-    if unavailable < max_unavailable
-        || !defer_ready_pods(nodes, budget_views, templates, unavailable, max_unavailable)
-    {
-        holders.clear();
-    }
-    holders.sort_unstable();
-    holders.into_iter().map(|at| nodes[at].name.clone()).collect()
+    unavailable.extend((0..nodes.len()).filter(|at| budget_views[*at].has_failed()));
+    unavailable.sort_unstable();
+    let count = u32::try_from(unavailable.len()).unwrap_or(u32::MAX);
+    let use_up_budget = count >= max_unavailable
+        && defer_ready_pods(nodes, budget_views, templates, count, max_unavailable);
+    HeldBack { unavailable, use_up_budget }
 }
 
 /// Lets outdated pods on NotReady nodes wait, given the templates. Returns the positions of the

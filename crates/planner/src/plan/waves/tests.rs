@@ -39,6 +39,7 @@ fn nodes(
         update: NodeUpdate::Outdated { is_intermediate: false },
         has_available_pod: true,
         restarts: 0,
+        stays_unready: false,
     };
     (0..count).map(|at| (plan(at), view)).collect()
 }
