@@ -52,8 +52,9 @@ pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, R
 pub use node::{Node, NodeReadiness};
 pub use pod::{ContainerFailure, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
 pub use policy::{
-    Deadline, Domains, OnFailure, PolicyKind, PolicyMetadata, PolicySpec, PolicyStep,
-    PolicyVersion, Ramp, RolloutPolicy, Selects, SkipUnreadyNodes, Soak, StepNodes, StepSelector,
+    Bound, Check, CheckKind, Deadline, Domains, EmptyAnswer, ExpectedPods, HttpCheck, OnFailure,
+    PodsCheck, PodsOn, PolicyKind, PolicyMetadata, PolicySpec, PolicyStep, PolicyVersion,
+    PrometheusCheck, Ramp, RolloutPolicy, Selects, SkipUnreadyNodes, Soak, StepNodes, StepSelector,
     WhileWaiting,
 };
 pub use record::{ManagedBy, RECORD_LABEL, record_name};
