@@ -7,6 +7,7 @@
 
 pub mod annotations;
 pub mod approval;
+pub mod checks;
 pub(crate) mod classification;
 pub mod live_object;
 pub mod plan;
