@@ -23,10 +23,8 @@ pub(crate) fn fill(query: &str, question: &CheckQuestion) -> Result<String, Prob
         match name.trim() {
             "nodes" => nodes(&question.nodes, &mut filled)?,
             "others" => nodes(&question.others, &mut filled)?,
-            "namespace" => {
-                filled.push_str(kubernetes_name(question.daemon_set.namespace.as_str())?)
-            }
-            "name" => filled.push_str(kubernetes_name(question.daemon_set.name.as_str())?),
+            "namespace" => filled += kubernetes_name(question.daemon_set.namespace.as_str())?,
+            "name" => filled += kubernetes_name(question.daemon_set.name.as_str())?,
             other => return Err(Problem::Placeholder { name: quoted(other) }),
         }
         rest = after;

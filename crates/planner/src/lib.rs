@@ -7,6 +7,8 @@
 
 pub mod annotations;
 pub mod approval;
+pub mod check_answers;
+pub mod check_report;
 pub mod checks;
 pub(crate) mod classification;
 pub mod live_object;
