@@ -57,6 +57,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::Base { revision: _, errors: _ } => {
             vec!["rebase the branch onto a base with valid manifests".into()]
         }
+        Error::CheckToken { .. } => vec!["put the token alone into the file".into()],
         Error::Save { .. } => vec!["name a file in a writable folder".into()],
         Error::NoDaemonSet { .. } => vec![source_hints::WHERE_MANIFESTS_ARE.into()],
         Error::Cluster(error) => cluster_hints::hint(error).into_iter().collect(),

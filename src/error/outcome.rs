@@ -70,6 +70,7 @@ impl Error {
             | Self::NothingSelected { .. }
             | Self::Base { .. }
             | Self::Save { .. }
+            | Self::CheckToken { .. }
             | Self::NotFound { .. }
             | Self::StillInProgress { .. }
             | Self::NoSuchNode { .. }

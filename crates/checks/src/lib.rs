@@ -15,7 +15,6 @@ mod problem;
 mod program;
 mod prometheus;
 mod quoted;
-mod range;
 mod token;
 mod transport;
 mod web;
@@ -23,7 +22,6 @@ mod web;
 use std::time::Duration;
 
 pub use program::Commands;
-pub use range::step;
 pub use token::{HostToken, NotHostAndFile};
 
 use daemonset::model::{CheckEndpoint, CheckQuestion, CheckResponse, Unanswered};

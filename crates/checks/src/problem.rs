@@ -80,6 +80,12 @@ pub(crate) enum Problem {
     /// A path of a program that would leave the folder of the source.
     #[error("`{program}` is not the name of a program, nor a path below the current folder")]
     ProgramPath { program: String },
+    /// A path of a program, while the policies are not those of the current folder.
+    #[error(
+        "`{program}` is a file of the current folder, whose policies are not used (--repo, --rev or \
+         --policy-from)"
+    )]
+    OtherSource { program: String },
     /// The program does not start.
     #[error("`{program}` cannot be started: {reason}")]
     NotStarted { program: String, reason: String },

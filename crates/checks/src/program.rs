@@ -1,7 +1,7 @@
 //! A program as a check: exit status 0 is a pass, 1 a fail.
 //!
-//! It is started without a shell, from an absolute folder of `PATH` or from a path below the folder
-//! of the source, with an environment of three variables. When it has ended, or takes too long, the
+//! It is started without a shell, from an absolute folder of `PATH` or from a path below the
+//! current folder, with an environment of three variables. When it has ended, or takes too long, the
 //! programs that it started end too.
 
 use std::ffi::OsString;
@@ -29,6 +29,8 @@ pub struct Commands {
     pub path: OsString,
     /// The folder in which they run, and in which relative paths start.
     pub folder: PathBuf,
+    /// Whether a relative path is run: the policies are those of that folder.
+    pub runs_files: bool,
 }
 
 impl Commands {
@@ -76,6 +78,9 @@ impl Commands {
         let stays = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if !path.components().all(stays) {
             return Err(Problem::ProgramPath { program: quoted(name) });
+        }
+        if !self.runs_files {
+            return Err(Problem::OtherSource { program: quoted(name) });
         }
         Ok(self.folder.join(path))
     }

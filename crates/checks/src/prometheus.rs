@@ -14,7 +14,6 @@ use super::address::Address;
 use super::placeholders;
 use super::problem::Problem;
 use super::quoted::quoted;
-use super::range;
 use super::transport::Transport;
 use daemonset::model::{CheckQuestion, CheckSeries, Series};
 
@@ -46,10 +45,11 @@ pub(crate) async fn ask(
 }
 
 fn request(query: &str, question: &CheckQuestion) -> Request<String> {
+    let step = question.step();
     // A range that has just begun has one point.
     let until = question.until.max(question.from);
-    let step = range::step(question).to_string();
-    let (from, until) = (question.from.to_string(), until.to_string());
+    let from = question.times(step).next().unwrap_or(until);
+    let (from, until, step) = (from.to_string(), until.to_string(), step.to_string());
     let fields = [("query", query), ("start", &from), ("end", &until), ("step", &step)];
     let fields = fields
         .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
@@ -116,7 +116,7 @@ fn read(body: &[u8], question: &CheckQuestion, from: &Address) -> Result<CheckSe
     let series = series.collect::<Result<_, String>>().map_err(malformed)?;
     let warnings = warnings.unwrap_or_default().into_iter().take(MOST_WARNINGS);
     let warnings = warnings.map(|warning| quoted(&warning)).collect();
-    Ok(CheckSeries { step: range::step(question), series, warnings })
+    Ok(CheckSeries { step: question.step(), series, warnings })
 }
 
 /// The series of a row; the error is what is wrong with it.

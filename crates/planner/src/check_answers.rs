@@ -143,9 +143,9 @@ impl RecordedAnswer {
 }
 
 impl CheckAnswers {
-    /// What the recording answers to a question of a rehearsal that began at `began`, with `step`
-    /// seconds between two points.
-    pub fn answer(&self, question: &CheckQuestion, step: u32, began: Timestamp) -> CheckResponse {
+    /// What the recording answers to a question of a rehearsal that began at `began`.
+    pub fn answer(&self, question: &CheckQuestion, began: Timestamp) -> CheckResponse {
+        let step = question.step();
         let unanswered = |message: String| CheckResponse::Unanswered(Unanswered { message });
         let is_it = |answer: &&RecordedAnswer| {
             answer.check == question.name && answer.daemon_set == question.daemon_set
@@ -158,7 +158,9 @@ impl CheckAnswers {
             let length = self.until.duration_since(self.from);
             return unanswered(format!("the recorded answers end after {length:#}"));
         }
-        let series = recorded.series.iter().map(|series| series.replayed(question, step, recorded.step, ago));
+        let replayed =
+            |series: &RecordedSeries| series.replayed(question, step, recorded.step, ago);
+        let series = recorded.series.iter().map(replayed);
         CheckResponse::Series(CheckSeries {
             step,
             series: series.filter(|series| !series.points.is_empty()).collect(),
@@ -185,9 +187,7 @@ impl RecordedSeries {
             let (recorded, value) = by_time.range(..=then).next_back()?;
             (then.duration_since(*recorded) < age).then_some((at, value.0))
         };
-        let step = SignedDuration::from_secs(step.max(1).into());
-        let next = |at: &Timestamp| at.checked_add(step).ok().filter(|at| *at <= question.until);
-        let times = std::iter::successors(Some(question.from), next);
-        Series { labels: self.labels.clone(), points: times.filter_map(value).collect() }
+        let points = question.times(step).filter_map(value).collect();
+        Series { labels: self.labels.clone(), points }
     }
 }

@@ -27,7 +27,7 @@ pub use over::SampleCounts;
 const SAMPLES_BEFORE: u32 = 30;
 
 /// The answers of the checks of policies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
     /// Version of this document's format.
@@ -50,7 +50,7 @@ pub enum CheckReportKind {
 }
 
 /// The checks of one DaemonSet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonSetChecks {
     /// `metadata.namespace`.
@@ -68,7 +68,7 @@ pub struct DaemonSetChecks {
 }
 
 /// A check and its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedCheck {
     /// Its name.
@@ -175,11 +175,10 @@ pub fn to_ask<'a>(
     now: Timestamp,
     over: Option<SignedDuration>,
 ) -> Vec<ToAsk<'a>> {
-    let roles = [
-        (CheckRole::Precondition, &policy.preconditions),
-        (CheckRole::Gate, &policy.gates),
-    ];
-    let checks = roles.into_iter().flat_map(|(role, checks)| checks.iter().map(move |it| (role, it)));
+    let roles =
+        [(CheckRole::Precondition, &policy.preconditions), (CheckRole::Gate, &policy.gates)];
+    let checks =
+        roles.into_iter().flat_map(|(role, checks)| checks.iter().map(move |it| (role, it)));
     checks
         .map(|(role, check)| {
             let length = over.unwrap_or(check.interval.duration() * SAMPLES_BEFORE.cast_signed());
@@ -239,8 +238,8 @@ fn newest(question: &CheckQuestion, response: &CheckResponse) -> (CheckQuestion,
     let CheckResponse::Series(found) = response else {
         return (question.clone(), response.clone());
     };
-    let at = over::times(question, found.step).last().unwrap_or(question.until);
-    (at_only(question, at), CheckResponse::Series(over::sample(found, at)))
+    let newest = over::sample(found, question.until);
+    (at_only(question, question.until), CheckResponse::Series(newest))
 }
 
 /// The question about one time.

@@ -97,6 +97,9 @@ fn a_server_that_is_away_does_not_answer_and_an_emptied_one_has_no_series() {
     server.restart();
     assert!(known(&server) > 3, "it has its data again");
     server.freeze();
+    wait_until("it is frozen", LONG, || {
+        matches!(ask(&question(&server, "up", from)), CheckResponse::Unanswered(_))
+    });
     let message = unanswered(&server, "agent_errors", from);
     assert!(message.ends_with("did not answer within 2 s"), "{message}");
     server.resume();

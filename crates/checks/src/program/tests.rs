@@ -31,8 +31,12 @@ impl Folder {
     }
 
     fn ask(&self, words: &[&str], limit: Duration) -> CheckResponse {
+        self.ask_of(true, words, limit)
+    }
+
+    fn ask_of(&self, runs_files: bool, words: &[&str], limit: Duration) -> CheckResponse {
         let path = format!("bin::{}:/usr/bin:/bin", self.0.path().join("bin").display());
-        let commands = Commands { path: path.into(), folder: self.0.path().to_owned() };
+        let commands = Commands { path: path.into(), folder: self.0.path().to_owned(), runs_files };
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let question = CheckQuestion {
             name: "c".to_owned(),
@@ -111,6 +115,12 @@ fn only_programs_of_path_and_below_the_folder_run() {
     ] {
         assert_eq!(shown(folder.ask(words, LONG)), want, "{words:?}");
     }
+    assert_eq!(shown(folder.ask_of(false, &["check"], LONG)), "true: exit status 0");
+    let message = shown(folder.ask_of(false, &["./check.sh"], LONG));
+    assert!(
+        message.contains("policies are not used (--repo, --rev or --policy-from)"),
+        "{message}"
+    );
     let message = shown(folder.ask(&[&inside], LONG));
     assert!(message.contains("nor a path below the current folder"), "{message}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,19 +33,13 @@ pub struct SampleCounts {
 pub(super) fn counts(check: &Check, question: &CheckQuestion, found: &CheckSeries) -> SampleCounts {
     let check = Check { allow: 0, ..check.clone() };
     let mut at_each = by_time(found);
-    let mut counts = SampleCounts {
-        from: question.from,
-        until: question.from,
-        samples: 0,
-        passed: 0,
-        failed: 0,
-        unknown: 0,
-    };
-    for at in times(question, found.step) {
+    let from = question.times(found.step).next().unwrap_or(question.until);
+    let mut counts =
+        SampleCounts { from, until: question.until, samples: 0, passed: 0, failed: 0, unknown: 0 };
+    for at in question.times(found.step) {
         let series = at_each.remove(&at.as_second()).unwrap_or_default();
         let sample = CheckSeries { step: found.step, series, warnings: found.warnings.clone() };
         let response = CheckResponse::Series(sample);
-        counts.until = at;
         counts.samples += 1;
         match judge(&check, &at_only(question, at), &response, 0) {
             CheckAnswer::Pass => counts.passed += 1,
@@ -54,14 +48,6 @@ pub(super) fn counts(check: &Check, question: &CheckQuestion, found: &CheckSerie
         }
     }
     counts
-}
-
-/// The times of the samples of a question.
-pub(super) fn times(question: &CheckQuestion, step: u32) -> impl Iterator<Item = Timestamp> {
-    let step = SignedDuration::from_secs(step.max(1).into());
-    let until = question.until;
-    let next = move |at: &Timestamp| at.checked_add(step).ok().filter(|at| *at <= until);
-    std::iter::successors(Some(question.from), next)
 }
 
 /// What a range has at one time.

@@ -137,8 +137,10 @@ mod tests {
     use super::*;
 
     fn points(values: &[f64]) -> Vec<CheckPoint> {
-        let at = |n: usize| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(n.try_into().unwrap());
-        let points = values.iter().enumerate().filter(|(_, value)| **value >= -1e9 || value.is_nan());
+        let at =
+            |n: usize| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(n.try_into().unwrap());
+        let points =
+            values.iter().enumerate().filter(|(_, value)| **value >= -1e9 || value.is_nan());
         points.map(|(n, value)| CheckPoint { at: at(n), value: SampleValue(*value) }).collect()
     }
 
