@@ -4,6 +4,7 @@
 //! not say, is unknown.
 
 mod asking;
+mod command;
 mod exporter;
 mod prometheus;
 
