@@ -94,8 +94,11 @@ fn a_token_that_cannot_be_read_is_an_error_at_once() {
     let sandbox = sandbox(PROGRAMS);
     sandbox.write("empty", "\n");
     for (flag, want) in [
-        ("prom.example=absent", "error: cannot read the token in absent: No such file"),
-        ("prom.example=empty", "error: cannot read the token in empty: it is empty"),
+        (
+            "prom.example=absent",
+            "error: cannot read the token in absent\n  caused by: No such file",
+        ),
+        ("prom.example=empty", "error: cannot read the token in empty\n  caused by: it is empty"),
     ] {
         let run = checks(&sandbox, &format!("--check-token {flag}"));
         assert_eq!(run.code, Some(1), "{run}");
