@@ -35,6 +35,8 @@ fn answers_values_and_how_often_it_would_have_passed() {
     std::thread::sleep(Duration::from_secs(4));
     exporter.set("agent_errors{node=\"node-1\"} 0\nagent_errors{node=\"node-2\"} 0.5");
     scraped(&server, "sum(agent_errors)", 0.5);
+    // The program's clock has whole seconds.
+    std::thread::sleep(Duration::from_secs(1));
 
     let gate = format!("{ERRORS}, max: 0.01");
     let run = sandbox(&server, &gate).ds_plan(LINE);
