@@ -1,11 +1,15 @@
 //! What answers the checks of a policy is hostile: each answer is unknown, with one clear line, in
 //! limited time and memory, and a token goes nowhere else.
 
-use std::io::{BufRead, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::watched::Watched;
 use testkit::fixture::{AGENT, cluster};
@@ -13,6 +17,9 @@ use testkit::sandbox::Sandbox;
 
 const HANG: Duration = Duration::from_mins(2);
 const TOKEN: &str = "s3cr3t-t0k3n";
+/// `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 36500 -subj
+/// /CN=localhost -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE`
+const CERTIFICATE: &str = include_str!("localhost.pem");
 
 /// What an endpoint does with every request, after it has read it.
 #[derive(Clone, Debug)]
@@ -33,6 +40,25 @@ struct Endpoint {
 
 impl Endpoint {
     fn that(answer: Answer) -> Self {
+        Self::serve(answer, None)
+    }
+
+    /// The same by TLS, with a certificate for `localhost` that it has signed itself.
+    fn that_by_tls(answer: Answer) -> Self {
+        let provider = rustls::crypto::ring::default_provider();
+        let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(include_bytes!("localhost.key")).unwrap();
+        let config = ServerConfig::builder_with_provider(provider.into())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let Self { address, requests } = Self::serve(answer, Some(Arc::new(config)));
+        Self { address: address.replace("127.0.0.1", "localhost"), requests }
+    }
+
+    fn serve(answer: Answer, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("127.0.0.1:{}", listener.local_addr().unwrap().port());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -40,8 +66,18 @@ impl Endpoint {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (answer, seen) = (answer.clone(), Arc::clone(&seen));
+                let tls = tls.clone();
                 // The other side may go away at any time.
-                thread::spawn(move || reply(&stream, &answer, &seen).ok());
+                thread::spawn(move || match tls {
+                    Some(tls) => {
+                        let server = ServerConnection::new(tls).unwrap();
+                        let mut stream = StreamOwned::new(server, stream);
+                        reply(&mut stream, &answer, &seen).ok()?;
+                        stream.conn.send_close_notify();
+                        stream.flush().ok()
+                    }
+                    None => reply(&stream, &answer, &seen).ok(),
+                });
             }
         });
         Self { address, requests }
@@ -49,11 +85,11 @@ impl Endpoint {
 }
 
 fn reply(
-    mut stream: &TcpStream,
+    mut stream: impl Read + Write,
     answer: &Answer,
     seen: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream);
+    let mut reader = BufReader::new(&mut stream);
     let (mut request, mut length) = (String::new(), 0);
     loop {
         let before = request.len();
@@ -105,13 +141,18 @@ spec:
   selects: {names: [logging/agent]}
   gates:
   - name: errors
-    prometheus: {address: 'http://ADDRESS', query: up, max: 1}
+    prometheus: {address: 'ADDRESS', query: up, max: 1}
 ";
 
 /// Asks the endpoint by `ds-plan checks`, with a token for it.
 fn ask(endpoint: &Endpoint, output: &str) -> Watched {
+    ask_at(&format!("http://{}", endpoint.address), endpoint, output, "")
+}
+
+/// The same at an address, with a file of the certificates to trust.
+fn ask_at(address: &str, endpoint: &Endpoint, output: &str, trusted: &str) -> Watched {
     let cluster = cluster().to_string();
-    let policy = POLICY.replace("ADDRESS", &endpoint.address);
+    let policy = POLICY.replace("ADDRESS", address);
     let files = [("cluster.json", cluster.as_str()), ("deploy/agent.yaml", AGENT)];
     let sandbox = Sandbox::with(&files);
     sandbox.write("deploy/policy.yaml", policy);
@@ -120,7 +161,12 @@ fn ask(endpoint: &Endpoint, output: &str) -> Watched {
         "checks --snapshot cluster.json -f deploy -o {output} --check-token {}=token",
         endpoint.address
     );
-    let run = Watched::run(sandbox.ds_plan_command(&line), HANG);
+    sandbox.write("trusted.pem", trusted);
+    let mut command = sandbox.ds_plan_command(&line);
+    if !trusted.is_empty() {
+        command.env("SSL_CERT_FILE", sandbox.path("trusted.pem"));
+    }
+    let run = Watched::run(command, HANG);
     let shown = format!("{}{}", run.stdout, run.stderr);
     assert!(!shown.contains(TOKEN), "the token is shown: {run}");
     run
@@ -259,4 +305,27 @@ fn labels_and_warnings_are_shown_harmless() {
         run.expect(8, 400);
         assert!(!run.stdout.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{run}");
     }
+}
+
+#[test]
+fn a_server_that_is_not_trusted_gets_no_request() {
+    let answer = ok("", matrix("[]").as_bytes());
+    for (trusted, host, want) in [
+        (CERTIFICATE, "localhost", "the query has no series"),
+        (CERTIFICATE, "127.0.0.1", "invalid peer certificate: certificate not valid for name"),
+        ("", "localhost", ""),
+    ] {
+        let endpoint = Endpoint::that_by_tls(answer.clone());
+        let address = format!("https://{}", endpoint.address.replace("localhost", host));
+        let run = ask_at(&address, &endpoint, "text", trusted);
+        run.expect(8, 400);
+        assert!(run.stdout.contains(want), "{run}");
+        let requests = endpoint.requests.lock().unwrap();
+        assert_eq!(requests.len(), usize::from(want.contains("no series")), "{run}");
+    }
+    // And no answer in plain text on a connection that should be secure.
+    let endpoint = Endpoint::that(answer);
+    let run = ask_at(&format!("https://{}", endpoint.address), &endpoint, "text", CERTIFICATE);
+    run.expect(8, 400);
+    assert!(run.stdout.contains("cannot be reached: "), "{run}");
 }
