@@ -176,7 +176,12 @@ fn rehearsal_hints(error: &RehearsalError) -> Vec<String> {
             vec!["run it without --rehearse: it shows what the controller will do, and asks".into()]
         }
         RehearsalError::Faults { .. } => vec!["see its schema: `ds-plan schema faults`".into()],
-        RehearsalError::OpenFaults { .. } | RehearsalError::Load(_) => vec![],
+        RehearsalError::Answers { .. } => {
+            vec!["record them: `ds-plan checks --over 6h --record FILE`".into()]
+        }
+        RehearsalError::OpenFaults { .. }
+        | RehearsalError::OpenAnswers { .. }
+        | RehearsalError::Load(_) => vec![],
     }
 }
 

@@ -37,8 +37,9 @@ const ONLY_TYPED: [&str; 18] = [
 
 /// More flags without one: they say what a single run is about or where its output goes, or they
 /// are an error without another flag.
-const OF_ONE_RUN: [&str; 19] = [
+const OF_ONE_RUN: [&str; 20] = [
     "cascade",
+    "check-answers",
     "count",
     "diff",
     "exit",
