@@ -39,7 +39,7 @@ pub use daemon_set::{
 pub use desired::{DesiredDaemonSet, LoosenedPolicy, ManifestFile, Place};
 pub use faults::{
     ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent,
-    NodeSelection, Period, RehearsedApproval, Span,
+    NodeSelection, Period, RehearsedAnswer, RehearsedApproval, RehearsedCheck, Span,
 };
 pub use label_selector::{
     ExpectedToken, LabelSelector, LabelSelectorRequirement, ParseLabelSelectorError, is_label_key,

@@ -269,6 +269,7 @@ pub(super) fn stepped() -> Plan {
     }
     one.policy = Some("agents".into());
     let wait = |kind, step: &str, until| WaitsFor {
+        check: None,
         kind,
         daemon_set: None,
         step: step.into(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
+use super::asking::RehearsedChecks;
 use super::cli::Command;
 use super::dispatch::in_session;
 use super::event_stream::Finished;
@@ -107,6 +108,7 @@ impl OnIt {
             (approval.clone(), start.saturating_add(after).unwrap_or(start))
         });
         let approvals = approvals.collect();
+        let answers = rehearsal.faults.checks.clone();
         let world = World::begin(&snapshot, rehearsal).map_err(RehearsalError::Load)?;
         let nodes = snapshot.nodes.len();
         shell.now = snapshot.observed_at;
@@ -121,6 +123,7 @@ impl OnIt {
         let mut on =
             session_on(&shell, &world, holder.clone(), interrupts).with_output(output, report);
         on.rehearsed_approvals = approvals;
+        on.rehearsed_checks = Some(RehearsedChecks { answers, start });
         let done = in_session(command.approved(), &global, &mut on).await;
         let took = world.clock().now();
         let mut done = on.reported(done, printer);

@@ -272,6 +272,12 @@ impl PolicySpec {
         }
     }
 
+    /// Without preconditions and gates.
+    #[must_use]
+    pub fn without_checks(&self) -> Self {
+        Self { preconditions: Vec::new(), gates: Vec::new(), ..self.clone() }
+    }
+
     /// The time that new pods of a DaemonSet must stay up.
     pub fn min_ready(&self, spec: &DaemonSetSpec) -> MinReady {
         MinReady::of(spec, self.min_ready_seconds)

@@ -1,5 +1,6 @@
 //! The outcomes of a run and their messages.
 
+mod cause;
 mod pause_reason;
 
 use std::collections::BTreeMap;
@@ -9,8 +10,9 @@ use super::event::Failure;
 use crate::plan::{Age, Reason};
 use crate::steps::WaitsFor;
 use crate::words::count;
+pub use cause::{FailedGate, FailureCause, Overdue};
 use daemonset::model::{NodeName, PodName, RevisionName, Uid};
-pub use pause_reason::{ControllerStep, NotAborted, Overdue, PauseReason};
+pub use pause_reason::{ControllerStep, NotAborted, PauseReason};
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,8 +67,8 @@ pub enum Outcome {
         to: RevisionName,
         /// The result of replacing the pods of the failed template; `None` if they were left.
         rolled_back: Option<RolledBack>,
-        /// Set if it failed because it took too long.
-        overdue: Option<Overdue>,
+        /// Set if it failed although no pod has.
+        cause: Option<FailureCause>,
     },
     /// Another client changed the DaemonSet.
     Stale {
@@ -155,6 +157,22 @@ pub enum PodFailure {
 }
 
 impl Outcome {
+    /// Why a paused or aborted rollout has failed although no new pod has.
+    pub fn cause(&self) -> Option<&FailureCause> {
+        match self {
+            Self::Paused { why: PauseReason::Failed { cause, .. } }
+            | Self::Aborted { cause, .. } => cause.as_ref(),
+            Self::Done
+            | Self::Paused { .. }
+            | Self::Waiting { .. }
+            | Self::Stale { .. }
+            | Self::Gone { .. }
+            | Self::Interrupted { .. }
+            | Self::LockLost
+            | Self::Failed { .. } => None,
+        }
+    }
+
     /// Failed nodes of a paused or aborted outcome.
     pub fn failed(&self) -> Option<&BTreeMap<NodeName, PodFailure>> {
         match self {
@@ -282,9 +300,9 @@ impl fmt::Display for Outcome {
                 let waits: Vec<String> = waits_for.iter().map(ToString::to_string).collect();
                 write!(f, "waiting: {}", waits.join("; "))
             }
-            Self::Aborted { failed, to, rolled_back, overdue } => {
-                match (failed.len(), overdue) {
-                    (_, Some(overdue)) => write!(f, "aborted: {overdue}; {to} is live")?,
+            Self::Aborted { failed, to, rolled_back, cause } => {
+                match (failed.len(), cause) {
+                    (_, Some(cause)) => write!(f, "aborted: {cause}; {to} is live")?,
                     (0, None) => {
                         write!(f, "aborted: new pods failed in an earlier run; {to} is live")?;
                     }

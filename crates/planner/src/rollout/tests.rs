@@ -3,6 +3,7 @@
 
 mod budget;
 mod careful;
+mod checks;
 mod failing_before;
 mod failures;
 mod gates;
