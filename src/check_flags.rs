@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::error::Error;
-use super::flags::SourceFlags;
 use super::shell::Shell;
 use checks::{Client, Commands, HostToken, Settings};
 
@@ -26,34 +25,27 @@ pub(super) struct CheckFlags {
     ///
     /// A policy names them, so its authors decide what runs here. A name is looked up in the absolute
     /// folders of `PATH`; a relative path is below the current folder, and needs policies from there:
-    /// no --repo, --rev or --policy-from.
+    /// no --repo, --rev, --policy-from or --plan.
     #[arg(long, help_heading = CHECKS)]
     allow_commands: bool,
 }
 
 impl CheckFlags {
-    /// The client for the policies of `source`, or for those of plain files.
+    /// The client. `of_folder`: the policies are those of the current folder, and so are the files that
+    /// they name.
     ///
     /// # Errors
     /// The file of a token cannot be read.
-    pub(super) fn client(
-        &self,
-        source: Option<&SourceFlags>,
-        shell: &Shell,
-    ) -> Result<Client, Error> {
+    pub(super) fn client(&self, of_folder: bool, shell: &Shell) -> Result<Client, Error> {
         let Self { check_token, allow_commands } = self;
         for token in check_token {
             let file = || PathBuf::from(token.file());
             token.check().map_err(|source| Error::CheckToken { file: file(), source })?;
         }
-        let elsewhere = source.is_some_and(|source| {
-            let SourceFlags { repo, rev, policy_from, .. } = source;
-            repo.is_some() || rev.is_some() || policy_from.is_some()
-        });
         let commands = allow_commands.then(|| Commands {
             path: shell.variable("PATH").unwrap_or_default().to_owned(),
             folder: shell.current_dir.clone(),
-            runs_files: !elsewhere,
+            runs_files: of_folder,
         });
         Ok(Client::new(Settings { tokens: check_token.clone(), commands, ..Settings::default() }))
     }

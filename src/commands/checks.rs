@@ -81,7 +81,7 @@ fn over(text: &str) -> Result<SignedDuration, String> {
 }
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
-    let client = args.checks.client(Some(&args.source), shell)?;
+    let client = args.checks.client(args.source.has_policies_of_folder(), shell)?;
     let Read { plan, daemon_sets, cluster, now, warnings } = read(args, global, shell).await?;
     let asking = Asking { client, now, over: args.over };
     let (report, answers) = asking.ask_all(&plan, &daemon_sets, cluster, warnings).await;

@@ -8,5 +8,6 @@ mod command;
 mod exporter;
 mod prometheus;
 
+pub(crate) use asking::scraped;
 pub(crate) use exporter::Exporter;
 pub(crate) use prometheus::Prometheus;

@@ -57,6 +57,13 @@ pub struct Client {
     time_limit: Duration,
 }
 
+impl Default for Client {
+    /// A client without tokens, which runs no programs.
+    fn default() -> Self {
+        Self::new(Settings::default())
+    }
+}
+
 impl Client {
     /// A client; nothing is sent or read yet.
     pub fn new(settings: Settings) -> Self {

@@ -82,8 +82,8 @@ pub(crate) enum Problem {
     ProgramPath { program: String },
     /// A path of a program, while the policies are not those of the current folder.
     #[error(
-        "`{program}` is a file of the current folder, whose policies are not used (--repo, --rev or \
-         --policy-from)"
+        "`{program}` is a file of the current folder, whose policies are not used (--repo, --rev, \
+         --policy-from or --plan)"
     )]
     OtherSource { program: String },
     /// The program does not start.

@@ -1,60 +1,82 @@
-//! Whom a run asks the checks of its policy: in a rehearsal, the fault file.
+//! Whom a run asks the checks of its policy: their endpoints, or, in a rehearsal, the fault file and
+//! recorded answers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
+use checks::Client;
 use daemonset::model::{
     CheckEndpoint, CheckKind, CheckQuestion, CheckResponse, CheckSeries, PolicySpec,
     PrometheusCheck, RehearsedAnswer, RehearsedCheck, Series, Unanswered,
 };
 use executor::{Ask, Asked};
+use planner::check_answers::CheckAnswers;
 
-/// Largest number of points of a series, as Prometheus is asked for.
-const MAX_POINTS: i64 = 1_000;
-
-/// The answers of checks in a rehearsal, from its fault file.
+/// The answers of checks in a rehearsal.
 #[derive(Clone, Debug)]
 pub(super) struct RehearsedChecks {
-    /// The answers that are not a pass.
+    /// Those of the fault file. A check that is neither there nor recorded passes.
     pub answers: Vec<RehearsedCheck>,
+    /// Those that `ds-plan checks --record` has saved.
+    pub recorded: Option<Arc<CheckAnswers>>,
     /// The beginning of the rehearsal.
     pub start: Timestamp,
 }
 
-/// Whom a run under this policy asks.
-pub(super) fn asker(rehearsed: Option<&RehearsedChecks>, policy: &PolicySpec) -> Arc<dyn Ask> {
-    match rehearsed {
-        Some(checks) => Arc::new(FaultFile { checks: checks.clone(), policy: policy.clone() }),
-        None => Arc::new(Nobody),
+/// Whom the runs of a session ask.
+#[derive(Clone)]
+pub(super) enum CheckSource {
+    /// The endpoints that the policies name.
+    Endpoints(Arc<Client>),
+    /// The files of a rehearsal: no request is sent.
+    Rehearsed(RehearsedChecks),
+}
+
+impl CheckSource {
+    /// Whom a run under this policy asks.
+    pub(super) fn asker(&self, policy: &PolicySpec) -> Arc<dyn Ask> {
+        match self {
+            Self::Endpoints(client) => Arc::new(Endpoints(Arc::clone(client))),
+            Self::Rehearsed(checks) => {
+                Arc::new(Rehearsal { checks: checks.clone(), policy: policy.clone() })
+            }
+        }
     }
 }
 
-/// Answers nothing.
-struct Nobody;
+/// Asks the endpoints.
+struct Endpoints(Arc<Client>);
 
-impl Ask for Nobody {
-    fn ask<'a>(&'a self, _: &'a CheckQuestion) -> Asked<'a> {
-        Box::pin(std::future::ready(unanswered("checks are only asked in rehearsals yet")))
+impl Ask for Endpoints {
+    fn ask<'a>(&'a self, question: &'a CheckQuestion) -> Asked<'a> {
+        Box::pin(self.0.ask(question))
     }
 }
 
-/// Answers by the fault file of a rehearsal; a check that is not in it passes.
-struct FaultFile {
+/// Answers by the files of a rehearsal.
+struct Rehearsal {
     checks: RehearsedChecks,
     policy: PolicySpec,
 }
 
-impl Ask for FaultFile {
+impl Ask for Rehearsal {
     fn ask<'a>(&'a self, question: &'a CheckQuestion) -> Asked<'a> {
         Box::pin(std::future::ready(self.respond(question)))
     }
 }
 
-impl FaultFile {
+impl Rehearsal {
     fn respond(&self, question: &CheckQuestion) -> CheckResponse {
         let CheckQuestion { name, endpoint, until, .. } = question;
+        let RehearsedChecks { answers, recorded, start } = &self.checks;
+        if let Some(recorded) = recorded
+            && !answers.iter().any(|answer| answer.check == *name)
+            && recorded.answers.iter().any(|answer| answer.check == *name)
+        {
+            return recorded.answer(question, *start);
+        }
         let now = self.answer_at(name, *until);
         match (endpoint, now) {
             (_, RehearsedAnswer::Unknown) => unanswered("unknown by the fault file"),
@@ -72,13 +94,10 @@ impl FaultFile {
 
     /// One series with a point for each sample; while nobody answers, nothing is measured.
     fn series(&self, question: &CheckQuestion) -> CheckSeries {
-        let CheckQuestion { name, from, until, interval, .. } = question;
-        let seconds = until.duration_since(*from).as_secs().max(0);
-        let step = i64::from(interval.0).max(1).max(seconds.div_euclid(MAX_POINTS) + 1);
-        let times = (0..=seconds / step).map(|n| *from + SignedDuration::from_secs(n * step));
-        let points = times.filter_map(|at| Some((at, self.value(name, self.answer_at(name, at))?)));
-        let series = Series { labels: Vec::new(), points: points.collect() };
-        let step = u32::try_from(step).unwrap_or(u32::MAX);
+        let (name, step) = (&question.name, question.step());
+        let point = |at| Some((at, self.value(name, self.answer_at(name, at))?));
+        let points = question.times(step).filter_map(point).collect();
+        let series = Series { labels: Vec::new(), points };
         CheckSeries { step, series: vec![series], warnings: Vec::new() }
     }
 

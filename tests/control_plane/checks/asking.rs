@@ -53,7 +53,7 @@ fn values(series: &CheckSeries) -> Vec<f64> {
 }
 
 /// Waits until a query has a series whose last value is `want`.
-pub(super) fn scraped(server: &Prometheus, query: &str, want: f64) {
+pub(crate) fn scraped(server: &Prometheus, query: &str, want: f64) {
     wait_until(&format!("{query} is {want}"), LONG, || {
         let found = series(server, query, Timestamp::now());
         values(&found).last().is_some_and(|last| (last - want).abs() < 1e-9)

@@ -118,7 +118,7 @@ fn only_programs_of_path_and_below_the_folder_run() {
     assert_eq!(shown(folder.ask_of(false, &["check"], LONG)), "true: exit status 0");
     let message = shown(folder.ask_of(false, &["./check.sh"], LONG));
     assert!(
-        message.contains("policies are not used (--repo, --rev or --policy-from)"),
+        message.contains("policies are not used (--repo, --rev, --policy-from or --plan)"),
         "{message}"
     );
     let message = shown(folder.ask(&[&inside], LONG));
