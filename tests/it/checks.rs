@@ -1,6 +1,7 @@
 //! `ds-plan checks`, on a recorded cluster: exit codes, and what a person has to allow. How it asks
 //! a real Prometheus is in `tests/control_plane/checks`.
 
+use serde_json::json;
 use testkit::fixture::{AGENT, cluster, cluster_with};
 use testkit::sandbox::{Run, Sandbox};
 
@@ -121,5 +122,66 @@ fn the_nodes_of_a_rollout_are_told_apart() {
         sandbox.write("deploy/agent.yaml", AGENT.replace("agent:1", &format!("agent:{version}")));
         let run = checks(&sandbox, "--allow-commands");
         assert!(run.stdout.starts_with(want), "{run}");
+    }
+}
+
+/// A canary soaks for half an hour, with a gate that is a query.
+const GATED: &str = "  steps: [{name: canary, nodes: 1, soak: 30m}]
+  gates:
+  - name: errors
+    prometheus: {address: 'https://prom.example', query: errors, max: 1}";
+
+/// Recorded answers of the gate: a value for each of so many minutes.
+fn answers(check: &str, minutes: i64, value: impl Fn(i64) -> u32) -> String {
+    let from = jiff::Timestamp::from_second(1_000_000_000).unwrap();
+    let until = from + jiff::SignedDuration::from_mins(minutes);
+    let points: Vec<_> =
+        (0..=minutes).map(|at| json!([1_000_000_000 + 60 * at, value(at).to_string()])).collect();
+    json!({
+        "apiVersion": "ds-plan.dev/v1alpha1", "kind": "CheckAnswers",
+        "from": from, "until": until,
+        "answers": [{
+            "daemonSet": "logging/agent", "check": check, "step": 60,
+            "series": [{"labels": ["a=b"], "points": points}],
+        }],
+    })
+    .to_string()
+}
+
+#[test]
+fn a_rehearsal_is_answered_from_a_recording() {
+    let spike = |at: i64| if at == 20 { 5 } else { 0 };
+    for (answers, code, words) in [
+        (answers("errors", 120, |_| 0), 0, "done"),
+        (answers("errors", 120, spike), 4, "gate errors failed: 5 at "),
+        (answers("errors", 10, |_| 0), 4, "errors: the recorded answers end after 10m"),
+        // What was not recorded passes.
+        (answers("other", 120, spike), 0, "done"),
+    ] {
+        let sandbox = sandbox(GATED);
+        sandbox.write("cluster.json", cluster_with(AGENT, &["node-1", "node-2"]).to_string());
+        sandbox.write("deploy/agent.yaml", AGENT.replace("agent:1", "agent:2"));
+        sandbox.write("answers.json", &answers);
+        let run = sandbox.ds_apply(
+            "--rehearse --snapshot cluster.json -f deploy --check-answers answers.json --wait 3h",
+        );
+        assert_eq!(run.code, Some(code), "{run}");
+        assert!(format!("{}{}", run.stdout, run.stderr).contains(words), "{words}: {run}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_recording_is_an_error() {
+    let sandbox = sandbox(GATED);
+    sandbox.write("faults.json", r#"{"apiVersion": "ds-plan.dev/v1alpha1", "kind": "Faults"}"#);
+    for (file, want) in [
+        ("absent.json", "error: cannot read the answers of checks absent.json"),
+        ("faults.json", "error: faults.json is not a CheckAnswers document: "),
+    ] {
+        let run = sandbox.ds_apply(&format!(
+            "--rehearse --snapshot cluster.json -f deploy --check-answers {file}"
+        ));
+        assert_eq!(run.code, Some(1), "{run}");
+        assert!(run.stderr.contains(want), "{run}");
     }
 }

@@ -2,7 +2,7 @@
 //! them.
 //!
 //! A recording is about the time before it was made; a rehearsal is about the time to come. So the
-//! beginning of the one is the beginning of the other. What was not recorded is unknown.
+//! beginning of the one is the beginning of the other. After the end of the recording, the answer is unknown.
 
 #[cfg(test)]
 mod tests;
@@ -143,29 +143,28 @@ impl RecordedAnswer {
 }
 
 impl CheckAnswers {
-    /// What the recording answers to a question of a rehearsal that began at `began`.
-    pub fn answer(&self, question: &CheckQuestion, began: Timestamp) -> CheckResponse {
+    /// What the recording answers to a question of a rehearsal that began at `began`; `None` if the
+    /// check was not recorded.
+    pub fn answer(&self, question: &CheckQuestion, began: Timestamp) -> Option<CheckResponse> {
         let step = question.step();
-        let unanswered = |message: String| CheckResponse::Unanswered(Unanswered { message });
         let is_it = |answer: &&RecordedAnswer| {
             answer.check == question.name && answer.daemon_set == question.daemon_set
         };
-        let Some(recorded) = self.answers.iter().find(is_it) else {
-            return unanswered("it is not among the recorded answers (--check-answers)".to_owned());
-        };
+        let recorded = self.answers.iter().find(is_it)?;
         let ago = began.duration_since(self.from);
         if question.until.saturating_sub(ago).is_ok_and(|until| until > self.until) {
             let length = self.until.duration_since(self.from);
-            return unanswered(format!("the recorded answers end after {length:#}"));
+            let message = format!("the recorded answers end after {length:#}");
+            return Some(CheckResponse::Unanswered(Unanswered { message }));
         }
         let replayed =
             |series: &RecordedSeries| series.replayed(question, step, recorded.step, ago);
         let series = recorded.series.iter().map(replayed);
-        CheckResponse::Series(CheckSeries {
+        Some(CheckResponse::Series(CheckSeries {
             step,
             series: series.filter(|series| !series.points.is_empty()).collect(),
             warnings: recorded.warnings.clone(),
-        })
+        }))
     }
 }
 

@@ -43,10 +43,8 @@ fn recorded() -> CheckAnswers {
 #[test]
 fn a_recording_is_replayed_from_the_start_of_the_rehearsal() {
     let began = at(5_000);
-    let CheckResponse::Series(found) = recorded().answer(&question("c", 5_000, 5_060), began)
-    else {
-        panic!("it is recorded")
-    };
+    let found = recorded().answer(&question("c", 5_000, 5_060), began);
+    let Some(CheckResponse::Series(found)) = found else { panic!("it is recorded") };
     assert_eq!((found.step, found.series.len()), (10, 2));
     let points: Vec<String> = found.series[0]
         .points
@@ -57,24 +55,20 @@ fn a_recording_is_replayed_from_the_start_of_the_rehearsal() {
     assert_eq!(points, ["5000=0", "5010=0", "5020=1", "5030=1", "5060=NaN"]);
     let other: Vec<_> = found.series[1].points.iter().map(|(at, _)| at.as_second()).collect();
     assert_eq!(other, [5_050, 5_060]);
-    let CheckResponse::Series(first) = recorded().answer(&question("c", 5_000, 5_010), began)
-    else {
-        panic!("it is recorded")
-    };
+    let first = recorded().answer(&question("c", 5_000, 5_010), began);
+    let Some(CheckResponse::Series(first)) = first else { panic!("it is recorded") };
     assert_eq!(first.series.len(), 1, "the other one begins later");
 }
 
 #[test]
-fn what_was_not_recorded_is_unknown() {
-    let said = |question: &CheckQuestion| match recorded().answer(question, at(5_000)) {
-        CheckResponse::Unanswered(Unanswered { message }) => message,
-        other => panic!("{other:?}"),
-    };
-    let unknown = "it is not among the recorded answers (--check-answers)";
-    assert_eq!(said(&question("d", 5_000, 5_010)), unknown);
+fn after_its_end_the_answer_is_unknown() {
+    let answer = |question: &CheckQuestion| recorded().answer(question, at(5_000));
+    let message = "the recorded answers end after 1m".to_owned();
+    let ended = Some(CheckResponse::Unanswered(Unanswered { message }));
+    assert_eq!(answer(&question("c", 5_000, 5_061)), ended);
+    assert_eq!(answer(&question("d", 5_000, 5_010)), None);
     let other = CheckQuestion { daemon_set: DaemonSetKey::new("a", "c"), ..question("c", 0, 0) };
-    assert_eq!(said(&other), unknown);
-    assert_eq!(said(&question("c", 5_000, 5_061)), "the recorded answers end after 1m");
+    assert_eq!(answer(&other), None);
 }
 
 #[test]
