@@ -163,7 +163,8 @@ fn a_rehearsal_is_answered_from_a_recording() {
         sandbox.write("deploy/agent.yaml", AGENT.replace("agent:1", "agent:2"));
         sandbox.write("answers.json", &answers);
         let run = sandbox.ds_apply(
-            "--rehearse --snapshot cluster.json -f deploy --check-answers answers.json --wait 3h",
+            "--rehearse --snapshot cluster.json -f deploy --check-answers answers.json --wait 3h \
+             --force-conflicts=before-first-apply",
         );
         assert_eq!(run.code, Some(code), "{run}");
         assert!(format!("{}{}", run.stdout, run.stderr).contains(words), "{words}: {run}");
