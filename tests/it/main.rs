@@ -5,6 +5,7 @@
 
 mod after;
 mod bad_input;
+mod checks;
 mod command_line;
 mod declared;
 mod docs;
