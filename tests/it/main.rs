@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
 mod after;
+mod asking;
 mod bad_input;
 mod checks;
 mod command_line;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::event::Failure;
+use crate::checks::CheckFinding;
 use crate::plan::{Age, Reason};
 use crate::steps::WaitsFor;
 use crate::words::count;
@@ -157,14 +158,27 @@ pub enum PodFailure {
 }
 
 impl Outcome {
-    /// Why a paused or aborted rollout has failed although no new pod has.
-    pub fn cause(&self) -> Option<&FailureCause> {
+    /// The gate of the policy that has failed.
+    pub fn failed_gate(&self) -> Option<&FailedGate> {
+        let (Self::Paused { why: PauseReason::Failed { cause, .. } } | Self::Aborted { cause, .. }) =
+            self
+        else {
+            return None;
+        };
+        match cause {
+            Some(FailureCause::Gate(gate)) => Some(gate),
+            Some(FailureCause::Overdue(_)) | None => None,
+        }
+    }
+
+    /// The check that has been unknown for too long.
+    pub fn unknown_check(&self) -> Option<&CheckFinding> {
         match self {
-            Self::Paused { why: PauseReason::Failed { cause, .. } }
-            | Self::Aborted { cause, .. } => cause.as_ref(),
+            Self::Paused { why: PauseReason::CheckUnknown { finding, .. } } => Some(finding),
             Self::Done
             | Self::Paused { .. }
             | Self::Waiting { .. }
+            | Self::Aborted { .. }
             | Self::Stale { .. }
             | Self::Gone { .. }
             | Self::Interrupted { .. }

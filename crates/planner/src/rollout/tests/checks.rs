@@ -170,8 +170,8 @@ fn nothing_is_deleted_before_an_answer() {
         run.pass(1);
         run.look();
     }
-    assert_eq!((run.deletes.len(), run.sim.writes.len(), run.questions.len()), (0, 0, 0));
+    assert_eq!((run.deletes.len(), run.sim.writes.len(), run.answers.len()), (0, 0, 0));
     run.until(|run| run.ended.is_some());
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 3));
-    assert!(!run.questions.is_empty());
+    assert!(!run.answers.is_empty());
 }

@@ -13,7 +13,9 @@ use crate::rollout::{
     AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome,
     Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
 };
-use daemonset::model::{CheckQuestion, OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid};
+use daemonset::model::{
+    CheckQuestion, CheckResponse, OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid,
+};
 
 /// A pending request.
 #[derive(Clone, Debug)]
@@ -55,8 +57,8 @@ pub(super) struct Run {
     pub steps: usize,
     pub deletes: Vec<Delete>,
     pub reports: Vec<Report>,
-    /// The questions that were answered.
-    pub questions: Vec<CheckQuestion>,
+    /// The questions that were asked, and what came back.
+    pub answers: Vec<(CheckQuestion, CheckResponse)>,
     /// Nodes that lost an available pod by a delete of this run, and have none yet.
     robbed: BTreeSet<String>,
     /// The maximum number of them at one moment.
@@ -138,7 +140,7 @@ impl Run {
             steps: 0,
             deletes: Vec::new(),
             reports: Vec::new(),
-            questions: Vec::new(),
+            answers: Vec::new(),
             robbed: BTreeSet::new(),
             most_deleted_from: 0,
             most_unavailable: 0,
@@ -336,8 +338,8 @@ impl Run {
 
     /// Answers a question: by what the test has set for the check, else it passes.
     fn ask(&mut self, question: CheckQuestion) -> Answer {
-        self.questions.push(question.clone());
         let response = self.sim.respond(&question);
+        self.answers.push((question.clone(), response.clone()));
         Answer::Checked { question: Box::new(question), response }
     }
 
