@@ -26,7 +26,7 @@ use crate::approval::{ApprovalCheck, step_digest};
 use crate::classification::NodeBudget;
 use crate::shared::NodeRank;
 use daemonset::model::{
-    Approval, Calendar, Node, PolicySpec, PolicyStep, Soak, StepNodes, StepsNote, Uid,
+    Approval, Calendar, Node, PolicySpec, PolicyStep, Soak, StepNodes, StepNote, StepsNote, Uid,
 };
 pub(crate) use domains::DomainProgress;
 pub(crate) use sampled::Sampled;
@@ -321,8 +321,9 @@ fn in_order<'a>(
         let digest = LAST_STEP.to_owned();
         let (soak, passed) = (Soak::default(), passed(LAST_STEP));
         rest.progress = soak::judge(noted, digest, is_complete, up_since, soak, now, passed);
-        if let Progress::Soaked { note, since: _ } = &rest.progress {
-            after.steps.insert(LAST_STEP.to_owned(), note.clone());
+        if let Progress::Soaked { note, .. } | Progress::Done { note } = &rest.progress {
+            let note = StepNote { done_at: None, ..note.clone() };
+            after.steps.insert(LAST_STEP.to_owned(), note);
         }
     }
     steps.push(rest);

@@ -63,7 +63,7 @@ enum Now {
     Answered(CheckAnswer, Timestamp),
     /// Its first sample is due at this time.
     Due(Timestamp),
-    /// It is being asked.
+    /// It is being asked, or is about to be.
     Asking,
 }
 
@@ -245,12 +245,15 @@ impl Asking<'_, '_, '_, '_> {
     /// The answer of a check, if it still counts; else asks it.
     fn look(&mut self, check: &Check, from: Timestamp, after: Option<Timestamp>) -> Now {
         let (now, step) = (self.now(), self.evaluation.current_step().to_owned());
+        if now < from {
+            self.step.wake_at(Some(from));
+            return Now::Due(from);
+        }
         // Questions have whole seconds: one that is asked in the second in which a soak ends would
         // not be late enough.
-        let from_then = from.max(after.map_or(from, next_second));
-        if now < from_then {
-            self.step.wake_at(Some(from_then));
-            return Now::Due(from_then);
+        if let Some(soon) = after.map(next_second).filter(|soon| now < *soon) {
+            self.step.wake_at(Some(soon));
+            return Now::Asking;
         }
         let checks = &self.step.state.checks;
         if let Some(answered) = checks.answered.get(&check.name) {

@@ -1,5 +1,6 @@
 //! Checks in a rollout: preconditions, gates, and what is unknown.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::run::Run;
@@ -174,4 +175,14 @@ fn nothing_is_deleted_before_an_answer() {
     run.until(|run| run.ended.is_some());
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 3));
     assert!(!run.answers.is_empty());
+}
+
+/// The clock of a server has fractions of a second, questions have none.
+#[test]
+fn the_end_of_the_last_step_is_noted_once() {
+    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({})) };
+    let mut sim = Sim::of(2, &json!(2));
+    sim.cluster.now += SignedDuration::from_millis(300);
+    let run = run(sim, "v2", &policy);
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 2));
 }
