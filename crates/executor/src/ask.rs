@@ -8,7 +8,7 @@ use daemonset::model::{CheckQuestion, CheckResponse, Unanswered};
 
 /// The longest time for an answer, whatever the limits of the one who asks are: a run must not wait
 /// for ever.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 
 /// An answer that is under way.
 pub type Asked<'a> = Pin<Box<dyn Future<Output = CheckResponse> + Send + 'a>>;

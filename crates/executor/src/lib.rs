@@ -149,7 +149,9 @@ impl Run {
                         sender.note(move |known| perform::forgotten(known, &digest));
                     }
                     Effect::Ask(questions) => {
-                        questions.into_iter().for_each(|it| sender.ask(&self.ask, it));
+                        for question in questions {
+                            sender.ask(&self.ask, question);
+                        }
                     }
                     Effect::ReadApprovals => sender.read_approvals(self.cluster.clone()),
                     Effect::Note(note) => sender.note_steps(*note),

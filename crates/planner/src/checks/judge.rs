@@ -110,8 +110,8 @@ fn out_of_bounds(
         min.is_some_and(|min| value < min.value()) || max.is_some_and(|max| value > max.value())
     };
     let outside = |series: &Series| {
-        let outside = series.points.iter().filter(|(_, value)| is_out(*value));
-        (outside.clone().count(), outside.last().copied())
+        let mut outside = series.points.iter().filter(|(_, value)| is_out(*value));
+        (outside.clone().count(), outside.next_back().copied())
     };
     let allowed = usize::try_from(check.allow).unwrap_or(usize::MAX);
     let mut bad: Vec<_> = series

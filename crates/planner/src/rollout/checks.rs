@@ -127,12 +127,13 @@ impl Step<'_, '_> {
             live,
             questions: Vec::new(),
             failed: None,
-            is_asking: false,
+            lacks_answer: false,
             found: Vec::new(),
         };
         asking.gates(policy);
         asking.preconditions(policy);
-        let Asking { step, evaluation, questions, failed, is_asking, found, updated, .. } = asking;
+        let Asking { step, evaluation, questions, failed, lacks_answer, found, updated, .. } =
+            asking;
         let known: BTreeSet<&str> =
             policy.preconditions.iter().chain(&policy.gates).map(|it| it.name.as_str()).collect();
         evaluation.note.unknown_since.retain(|name, _| known.contains(name.as_str()));
@@ -142,18 +143,18 @@ impl Step<'_, '_> {
         let has_failed = failed.is_some();
         if let Some(finding) = failed {
             let gate = FailedGate { finding, nodes: updated };
-            step.state.cause = Some(FailureCause::Gate(gate));
+            step.state.cause = Some(FailureCause::Gate(Box::new(gate)));
         }
         // The wait for the gates is told by what they say.
         if !found.is_empty() {
             evaluation.waits_for.retain(|wait| wait.kind != WaitKind::Gate);
         }
         evaluation.waits_for.extend(found);
-        if is_asking && evaluation.waits_for.is_empty() {
+        if lacks_answer && evaluation.waits_for.is_empty() {
             let step = evaluation.current_step().to_owned();
             evaluation.waits_for.push(WaitsFor::check(WaitKind::Gate, &step, None));
         }
-        Checked { is_asking, has_failed }
+        Checked { is_asking: lacks_answer, has_failed }
     }
 
     /// The outcome of a run that waits: paused, if a check has been unknown for too long.
@@ -189,7 +190,7 @@ struct Asking<'a, 's, 'w, 'e> {
     live: &'a DaemonSet,
     questions: Vec<CheckQuestion>,
     failed: Option<CheckFinding>,
-    is_asking: bool,
+    lacks_answer: bool,
     /// What keeps nodes from beginning.
     found: Vec<WaitsFor>,
 }
@@ -206,7 +207,7 @@ impl Asking<'_, '_, '_, '_> {
                         self.wait(WaitKind::Gate, None, Some(at));
                     }
                 }
-                Now::Asking => self.is_asking = true,
+                Now::Asking => self.lacks_answer = true,
                 Now::Answered(CheckAnswer::Pass, _) => self.is_known(gate),
                 Now::Answered(CheckAnswer::Fail(reason), since) => {
                     self.is_known(gate);
@@ -230,7 +231,7 @@ impl Asking<'_, '_, '_, '_> {
             let now = self.now();
             let from = now.checked_sub(SignedDuration::from_secs(samples)).unwrap_or(now);
             match self.look(check, from, None) {
-                Now::Due(_) | Now::Asking => self.is_asking = true,
+                Now::Due(_) | Now::Asking => self.lacks_answer = true,
                 Now::Answered(CheckAnswer::Pass, _) => self.is_known(check),
                 Now::Answered(CheckAnswer::Fail(reason), since) => {
                     self.is_known(check);

@@ -185,9 +185,8 @@ fn of_url(url: &str) -> Option<String> {
     {
         return Some(format!("`{}` has characters that a URL cannot have", url.escape_debug()));
     }
-    let (scheme, rest) = match url.split_once("://") {
-        Some((scheme @ ("https" | "http"), rest)) => (scheme, rest),
-        Some(_) | None => return Some("it has to begin with https:// or http://".to_owned()),
+    let Some((scheme @ ("https" | "http"), rest)) = url.split_once("://") else {
+        return Some("it has to begin with https:// or http://".to_owned());
     };
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
     if authority.contains('@') {
@@ -206,21 +205,18 @@ fn of_url(url: &str) -> Option<String> {
 
 /// The host of `HOST`, `HOST:PORT` or `[IPV6]:PORT`.
 fn host_of(authority: &str) -> Option<&str> {
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']')?;
-            host.parse::<Ipv6Addr>().ok()?;
-            (host, port)
+    let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
+        let (host, port) = rest.split_once(']')?;
+        host.parse::<Ipv6Addr>().ok()?;
+        (host, port)
+    } else {
+        let at = authority.find(':').unwrap_or(authority.len());
+        let (host, port) = authority.split_at(at);
+        let is_named = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+        if host.is_empty() || !host.bytes().all(is_named) {
+            return None;
         }
-        None => {
-            let at = authority.find(':').unwrap_or(authority.len());
-            let (host, port) = authority.split_at(at);
-            let is_named = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
-            if host.is_empty() || !host.bytes().all(is_named) {
-                return None;
-            }
-            (host, port)
-        }
+        (host, port)
     };
     match port.strip_prefix(':') {
         None => port.is_empty().then_some(host),
@@ -234,5 +230,9 @@ fn is_near(host: &str) -> bool {
     let loopback = host.parse::<Ipv4Addr>().is_ok_and(|it| it.is_loopback())
         || host.parse::<Ipv6Addr>().is_ok_and(|it| it.is_loopback())
         || host == "localhost";
-    loopback || host.ends_with(".svc") || host.ends_with(".svc.cluster.local")
+    let is_service = |domain: &[&str]| {
+        let labels: Vec<&str> = host.split('.').collect();
+        labels.len() > domain.len() && labels.ends_with(domain)
+    };
+    loopback || is_service(&["svc"]) || is_service(&["svc", "cluster", "local"])
 }

@@ -19,7 +19,7 @@ pub enum FailureCause {
     /// It has taken too long.
     Overdue(Overdue),
     /// A gate of the policy has failed.
-    Gate(FailedGate),
+    Gate(Box<FailedGate>),
 }
 
 /// The rollout has taken longer than the policy's `maxDuration`.

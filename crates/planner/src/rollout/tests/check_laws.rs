@@ -14,9 +14,9 @@ use super::run::{Post, Run};
 use super::sim::{Measured, Sim};
 use super::steps::policy;
 use crate::rollout::{Event, Outcome};
-use daemonset::model::{CheckQuestion, CheckResponse, PolicySpec, Series, Uid};
+use daemonset::model::{CheckQuestion, CheckResponse, Pod, PolicySpec, Series, Uid};
 
-const SOAK: i64 = 40;
+const SOAK: i64 = 43;
 const INTERVAL: i64 = 10;
 const NODES: usize = 6;
 
@@ -116,12 +116,19 @@ impl Watch {
         }
     }
 
+    /// The rollout is done: its gate has passed after its last new pod was available.
+    fn done(&self, run: &Run) {
+        let up = run.sim.cluster.pods.iter().filter_map(Pod::up_since);
+        let last = up.max().unwrap_or(Timestamp::MAX);
+        assert!(self.passed.iter().any(|at| *at >= last), "no gate has passed after {last}");
+    }
+
     /// A node outside of the canaries begins: their gate has passed after their soak.
     fn soaked(&self, run: &Run, now: Timestamp) {
         let is_canary = |node: &str| self.canaries.contains(node);
         let pods = run.sim.cluster.pods.iter();
         let canaries = pods.filter(|pod| pod.node().is_some_and(|it| is_canary(it.as_str())));
-        let ready: Vec<Timestamp> = canaries.filter_map(|pod| pod.up_since()).collect();
+        let ready: Vec<Timestamp> = canaries.filter_map(Pod::up_since).collect();
         let Some(latest) = ready.iter().max() else { return };
         let end = *latest + SignedDuration::from_secs(SOAK);
         assert!(now >= end, "the soak is not over");
@@ -139,9 +146,12 @@ fn has_updated(run: &Run) -> bool {
 
 fn start(sim: Sim, policy: &PolicySpec) -> Run {
     let note = sim.note.clone();
+    // The run waits itself for a time.
+    let until = sim.now() + SignedDuration::from_secs(90);
     let mut run = Run::apply(sim, "v2").with(|task| {
         task.pace = policy.clone();
         task.note = note;
+        task.wait_until = Some(until);
     });
     run.look();
     run
@@ -183,8 +193,10 @@ fn judge(ops: &[Op]) {
             }
         }
         if run.ended.is_some() {
-            if matches!(run.outcome(), Outcome::Done | Outcome::Aborted { .. }) {
-                return;
+            match run.outcome() {
+                Outcome::Done => return watch.done(&run),
+                Outcome::Aborted { .. } => return,
+                _ => {}
             }
             let mut sim = run.sim;
             sim.pass(15);
