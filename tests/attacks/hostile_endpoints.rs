@@ -183,7 +183,7 @@ fn expect_unknown(case: &str, answer: Answer, want: &str) {
     assert!(line.contains("unknown: ") && line.contains(want), "{case}: {line}");
     assert!(!run.stdout.contains(|c: char| c.is_control() && c != '\n'), "{case}: {run}");
     assert!(run.stdout.lines().count() < 10, "{case}: {run}");
-    assert!(run.took < Duration::from_secs(60), "{case}: {run}");
+    assert!(run.took < Duration::from_mins(1), "{case}: {run}");
     assert_eq!(endpoint.requests.lock().unwrap().len(), 1, "{case}: asked once");
 }
 

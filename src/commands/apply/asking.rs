@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use checks::Client;
 use daemonset::model::{
-    CheckEndpoint, CheckKind, CheckQuestion, CheckResponse, CheckSeries, PolicySpec,
+    Bound, CheckEndpoint, CheckKind, CheckQuestion, CheckResponse, CheckSeries, PolicySpec,
     PrometheusCheck, RehearsedAnswer, RehearsedCheck, Series, Unanswered,
 };
 use executor::{Ask, Asked};
@@ -109,7 +109,7 @@ impl Rehearsal {
         else {
             return None;
         };
-        let (min, max) = (min.map(|min| min.value()), max.map(|max| max.value()));
+        let (min, max) = (min.map(Bound::value), max.map(Bound::value));
         match answer {
             RehearsedAnswer::Pass => min.or(max),
             RehearsedAnswer::Fail => match (min, max) {
