@@ -2,6 +2,7 @@
 //! `ds-apply` are in [`apply`].
 
 pub(crate) mod apply;
+mod checks;
 mod completions;
 mod diff;
 mod drift;
@@ -47,14 +48,15 @@ impl DsPlan {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), \
-                          3 drift (drift), 6 blocked by a guard (--fail-on-guards), 64 usage, \
-                          130 interrupted";
+                          3 drift (drift), 4 a check fails and 8 one is unknown (checks), \
+                          6 blocked by a guard (--fail-on-guards), 64 usage, 130 interrupted";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Plan(Box<plan::Args>),
     Diff(Box<diff::Args>),
     Drift(Box<drift::Args>),
+    Checks(Box<checks::Args>),
     Explain(explain::Args),
     Status(status::Args),
     History(history::Args),
@@ -75,6 +77,7 @@ pub(crate) async fn dispatch(
         Command::Plan(args) => plan::run(args, global, shell).await,
         Command::Diff(args) => diff::run(args, global, shell).await,
         Command::Drift(args) => drift::run(args, global, shell).await,
+        Command::Checks(args) => checks::run(args, global, shell).await,
         Command::Explain(args) => explain::run(args, global, shell).await,
         Command::Status(args) => status::run(args, global, shell).await,
         Command::History(args) => history::run(args, global, shell).await,

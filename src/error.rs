@@ -127,6 +127,14 @@ pub(super) enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// A token of `--check-token` cannot be read.
+    #[error("cannot read the token in {}", file.display())]
+    CheckToken {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// `RUST_LOG` is not a filter for the log.
     #[error("RUST_LOG is not a filter: `{0}`")]
     LogFilter(String),

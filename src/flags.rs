@@ -209,6 +209,12 @@ pub(super) struct SourceFlags {
 }
 
 impl SourceFlags {
+    /// Whether policies are read in the current folder, or in files that were named.
+    pub(super) fn has_policies_of_folder(&self) -> bool {
+        let Self { repo, rev, policy_from, .. } = self;
+        repo.is_none() && rev.is_none() && policy_from.is_none()
+    }
+
     /// Whether a flag names a source; otherwise it is the repository of the current folder.
     pub(super) fn is_given(&self) -> bool {
         let Self { repo, rev, path, kustomize, filename, .. } = self;

@@ -61,6 +61,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::Base { revision: _, errors: _ } => {
             vec!["rebase the branch onto a base with valid manifests".into()]
         }
+        Error::CheckToken { .. } => vec!["put the token alone into the file".into()],
         Error::Save { .. } => vec!["name a file in a writable folder".into()],
         Error::NoDaemonSet { .. } => vec![source_hints::WHERE_MANIFESTS_ARE.into()],
         Error::Cluster(error) => cluster_hints::hint(error).into_iter().collect(),
@@ -180,7 +181,12 @@ fn rehearsal_hints(error: &RehearsalError) -> Vec<String> {
             vec!["run it without --rehearse: it shows what the controller will do, and asks".into()]
         }
         RehearsalError::Faults { .. } => vec!["see its schema: `ds-plan schema faults`".into()],
-        RehearsalError::OpenFaults { .. } | RehearsalError::Load(_) => vec![],
+        RehearsalError::Answers { .. } => {
+            vec!["record them: `ds-plan checks --over 6h --record FILE`".into()]
+        }
+        RehearsalError::OpenFaults { .. }
+        | RehearsalError::OpenAnswers { .. }
+        | RehearsalError::Load(_) => vec![],
     }
 }
 

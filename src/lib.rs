@@ -9,6 +9,7 @@ use std::ffi::OsString;
 
 mod annotations;
 mod atomic_write;
+mod check_flags;
 mod command_line;
 mod commands;
 mod comparison;

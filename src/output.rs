@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::shell::Shell;
 use crate::warnings;
 use daemonset::model::Node;
+use planner::check_report::CheckReport;
 use planner::plan::{Diff, Drift, Explanation, History, Plan, StatusReport, Warning};
 use render::{HtmlOptions, MarkdownOptions, TextOptions};
 
@@ -213,6 +214,16 @@ impl Document for History {
 
     fn text(&self, options: &TextOptions) -> String {
         render::history_text(self, options)
+    }
+}
+
+impl Document for CheckReport {
+    fn take_warnings(&mut self) -> Vec<Warning> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    fn text(&self, options: &TextOptions) -> String {
+        render::checks_text(self, options)
     }
 }
 

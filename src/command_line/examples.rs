@@ -51,6 +51,14 @@ fn of_ds_plan(command: &str) -> Examples {
             ("Fail if the cluster differs from the main branch", "ds-plan drift --rev origin/main"),
             ("Write metrics for a textfile collector", "ds-plan drift --metrics drift.prom"),
         ],
+        "checks" => &[
+            ("Ask the checks of all policies", "ds-plan checks"),
+            (
+                "With a token, and how they did in a week",
+                "ds-plan checks --over 7d --check-token prom.example=token",
+            ),
+            ("Save the answers for a rehearsal", "ds-plan checks --over 6h --record answers.json"),
+        ],
         "explain" => &[
             ("Ask why a node has no pod", "ds-plan explain ds/fluent-bit node-7 -n logging"),
             ("With the logs of its pods", "ds-plan explain logging/fluent-bit node-7 --logs"),

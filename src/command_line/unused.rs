@@ -18,9 +18,11 @@ const NAMES: [&str; 1] = ["namespace"];
 /// The flags of the log and of warnings.
 const REMARKS: [&str; 2] = ["verbose", "quiet"];
 /// The flags of a rehearsal.
-const REHEARSAL: [&str; 4] = ["rehearse", "fault", "save", "seed"];
+const REHEARSAL: [&str; 5] = ["rehearse", "fault", "check-answers", "save", "seed"];
 /// What restoring the strategy needs no decision about.
-const ROLLOUT: [&str; 11] = [
+const ROLLOUT: [&str; 13] = [
+    "check-token",
+    "allow-commands",
     "keep-going",
     "logs",
     "force-conflicts",

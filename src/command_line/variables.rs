@@ -14,7 +14,8 @@ use super::is_given;
 
 /// Flags without a variable: each consents to a danger or shows secrets, and must be seen where it
 /// is used. (`help` and `version` are no settings.)
-const ONLY_TYPED: [&str; 17] = [
+const ONLY_TYPED: [&str; 18] = [
+    "allow-commands",
     "allow-deadlock",
     "allow-kustomize",
     "allow-mass-deletion",
@@ -36,8 +37,9 @@ const ONLY_TYPED: [&str; 17] = [
 
 /// More flags without one: they say what a single run is about or where its output goes, or they
 /// are an error without another flag.
-const OF_ONE_RUN: [&str; 17] = [
+const OF_ONE_RUN: [&str; 20] = [
     "cascade",
+    "check-answers",
     "count",
     "diff",
     "exit",
@@ -45,7 +47,9 @@ const OF_ONE_RUN: [&str; 17] = [
     "metrics",
     "nodes",
     "out",
+    "over",
     "plan",
+    "record",
     "report",
     "revision",
     "save",

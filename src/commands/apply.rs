@@ -1,6 +1,7 @@
 //! `ds-apply`: its commands.
 
 mod approve;
+mod asking;
 mod can_i;
 pub(crate) mod cli;
 mod command;

@@ -71,6 +71,7 @@ impl Error {
             | Self::NothingSelected { .. }
             | Self::Base { .. }
             | Self::Save { .. }
+            | Self::CheckToken { .. }
             | Self::NotFound { .. }
             | Self::StillInProgress { .. }
             | Self::NoSuchNode { .. }

@@ -41,6 +41,23 @@ pub(crate) enum RehearsalError {
         /// The parse error, with its position.
         reason: String,
     },
+    /// A file of recorded answers of checks cannot be read.
+    #[error("cannot read the answers of checks {}", file.display())]
+    OpenAnswers {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is not what `ds-plan checks --record` writes.
+    #[error("{} is not a CheckAnswers document: {reason}", file.display())]
+    Answers {
+        /// The file.
+        file: PathBuf,
+        /// The parse error, with its position.
+        reason: String,
+    },
     /// The snapshot cannot be loaded into the embedded cluster.
     #[error("cannot rehearse on this cluster")]
     Load(#[source] UnreadableObject),
@@ -54,7 +71,11 @@ impl RehearsalError {
             | Self::WritingToRecording
             | Self::LiveOnly { .. }
             | Self::ReleaseRehearsed => Exit::Usage,
-            Self::OpenFaults { .. } | Self::Faults { .. } | Self::Load(_) => Exit::Failed,
+            Self::OpenFaults { .. }
+            | Self::Faults { .. }
+            | Self::OpenAnswers { .. }
+            | Self::Answers { .. }
+            | Self::Load(_) => Exit::Failed,
         }
     }
 }

@@ -9,6 +9,7 @@ mod embedded_repository;
 mod endless_answers;
 mod equal_names;
 mod hidden_kinds;
+mod hostile_endpoints;
 mod large_recording;
 mod large_repository;
 mod loosened_policy;

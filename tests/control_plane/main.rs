@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests may use the clock and the environment")]
 
 mod apply;
+mod checks;
 mod controller;
 mod defaulting;
 mod diff;

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
 mod after;
+mod asking;
 mod bad_input;
+mod checks;
 mod command_line;
 mod declared;
 mod docs;

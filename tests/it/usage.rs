@@ -14,6 +14,7 @@ fn help_of_each_command() {
         "plan",
         "diff",
         "drift",
+        "checks",
         "explain",
         "status",
         "history",
@@ -183,7 +184,7 @@ fn manual_pages() {
     exit 64
     --- stderr
     error: there is no command drfit
-    hint: commands: plan, diff, drift, explain, status, history, show, snapshot, schema, completions, man
+    hint: commands: plan, diff, drift, checks, explain, status, history, show, snapshot, schema, completions, man
     ");
     fs::create_dir(sandbox.path("man1")).unwrap();
     assert_eq!(sandbox.ds_plan("man --out man1").code, Some(0));
@@ -194,7 +195,7 @@ fn manual_pages() {
     names.sort();
     assert_eq!(
         names.join(" "),
-        "ds-plan-completions.1 ds-plan-diff.1 ds-plan-drift.1 ds-plan-explain.1 ds-plan-history.1 \
+        "ds-plan-checks.1 ds-plan-completions.1 ds-plan-diff.1 ds-plan-drift.1 ds-plan-explain.1 ds-plan-history.1 \
          ds-plan-man.1 ds-plan-plan.1 ds-plan-schema.1 ds-plan-show.1 ds-plan-snapshot.1 ds-plan-status.1 ds-plan.1"
     );
     assert_snapshot!(sandbox.ds_plan("man --out nowhere"), @"

@@ -39,7 +39,7 @@ pub use daemon_set::{
 pub use desired::{DesiredDaemonSet, LoosenedPolicy, ManifestFile, Place};
 pub use faults::{
     ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent,
-    NodeSelection, Period, RehearsedApproval, Span,
+    NodeSelection, Period, RehearsedAnswer, RehearsedApproval, RehearsedCheck, Span,
 };
 pub use label_selector::{
     ExpectedToken, LabelSelector, LabelSelectorRequirement, ParseLabelSelectorError, is_label_key,
@@ -52,8 +52,9 @@ pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, R
 pub use node::{Node, NodeReadiness};
 pub use pod::{ContainerFailure, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
 pub use policy::{
-    Deadline, Domains, OnFailure, PolicyKind, PolicyMetadata, PolicySpec, PolicyStep,
-    PolicyVersion, Ramp, RolloutPolicy, Selects, SkipUnreadyNodes, Soak, StepNodes, StepSelector,
+    Bound, Check, CheckKind, Deadline, Domains, EmptyAnswer, ExpectedPods, HttpCheck, OnFailure,
+    PodsCheck, PodsOn, PolicyKind, PolicyMetadata, PolicySpec, PolicyStep, PolicyVersion,
+    PrometheusCheck, Ramp, RolloutPolicy, Selects, SkipUnreadyNodes, Soak, StepNodes, StepSelector,
     WhileWaiting,
 };
 pub use record::{ManagedBy, RECORD_LABEL, record_name};

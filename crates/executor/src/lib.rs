@@ -4,6 +4,7 @@
 //! This module decides nothing about nodes or pods. What comes before the first step (ownership,
 //! preflight) is in `prepare`; requests and their answers are in `perform`.
 
+mod ask;
 mod in_process_controller;
 mod perform;
 pub mod permissions;
@@ -32,6 +33,7 @@ use planner::rollout::{
 use planner::shared::Siblings;
 use rest::rest;
 
+pub use ask::{Ask, Asked};
 pub use prepare::{PreflightError, Trial, force_conflicts, preflight, try_pod};
 pub use shared::{Member, Seat, SharedRun, together};
 
@@ -63,6 +65,8 @@ pub struct Run {
     pub observer: Observer,
     /// The task of the run.
     pub task: Task,
+    /// Asks the checks of the policy.
+    pub ask: Arc<dyn Ask>,
     /// The place of the run among those that share a budget, if it has one.
     pub seat: Option<Seat>,
 }
@@ -143,6 +147,11 @@ impl Run {
                     }
                     Effect::Forget { digest } => {
                         sender.note(move |known| perform::forgotten(known, &digest));
+                    }
+                    Effect::Ask(questions) => {
+                        for question in questions {
+                            sender.ask(&self.ask, question);
+                        }
                     }
                     Effect::ReadApprovals => sender.read_approvals(self.cluster.clone()),
                     Effect::Note(note) => sender.note_steps(*note),

@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
+use crate::ask::{Ask, answer};
 use cluster::{Apply, Error, LiveCluster, Lock, RecordWrite, View, WriteError, Writer};
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, STEPS_ANNOTATION,
-    StepsNote, Uid, failed_templates,
+    CheckQuestion, DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName,
+    STEPS_ANNOTATION, StepsNote, Uid, failed_templates,
 };
 use planner::plan::record_after;
 use planner::rollout::{Answer, Delete, Failure, Precondition, Provenance, Write, Written, write};
@@ -116,6 +117,15 @@ impl RequestSender {
             let read = cluster.approvals_of(&key).await;
             // A run that waits reads them again.
             Answer::Approvals(read.ok().map(|approvals| approvals.by_step))
+        });
+    }
+
+    /// Asks a check of the policy.
+    pub(super) fn ask(&mut self, ask: &Arc<dyn Ask>, question: CheckQuestion) {
+        let ask = Arc::clone(ask);
+        self.answers.spawn(async move {
+            let response = answer(&*ask, &question).await;
+            Answer::Checked { question: Box::new(question), response }
         });
     }
 

@@ -7,6 +7,9 @@
 
 pub mod annotations;
 pub mod approval;
+pub mod check_answers;
+pub mod check_report;
+pub mod checks;
 pub(crate) mod classification;
 pub mod live_object;
 pub mod plan;

@@ -26,6 +26,7 @@
 //! permission, later in the run, is an outcome like any other (`PauseReason::Refused`) while the
 //! live strategy is `OnDelete`.
 
+mod checks;
 mod decide;
 mod effect;
 mod event;
@@ -63,8 +64,8 @@ pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
 pub use observed_cluster::ObservedCluster;
 pub use outcome::{
-    Attempt, ControllerStep, Ending, Interference, NotAborted, Outcome, Overdue, PauseReason,
-    PodFailure, Replaced, RolledBack,
+    Attempt, ControllerStep, Ending, FailedGate, FailureCause, Interference, NotAborted, Outcome,
+    Overdue, PauseReason, PodFailure, Replaced, RolledBack,
 };
 pub use progress::{Arrival, Progress, Report};
 pub use record::Record;
@@ -79,9 +80,10 @@ use jiff::Timestamp;
 /// The first write of a run on this cluster, for a dry run before the run begins. `None` when the
 /// DaemonSet needs no write.
 ///
-/// The deadline of the task is ignored; the run itself checks it.
+/// The deadline and the checks of the task are ignored; the run itself asks them.
 pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) -> Option<Write> {
-    let task = Task { deadline: None, ..task.clone() };
+    let pace = task.pace.without_checks();
+    let task = Task { deadline: None, pace, ..task.clone() };
     let (_, effects) = step(State::new(task), Event::Observed, observed, now);
     effects.into_iter().find_map(|effect| match effect {
         Effect::Write(write) => Some(*write),
@@ -91,6 +93,7 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
         | Effect::Forget { .. }
         | Effect::Note(_)
         | Effect::ReadApprovals
+        | Effect::Ask(_)
         | Effect::Report(_)
         | Effect::WakeAt(_)
         | Effect::Finish(_) => None,

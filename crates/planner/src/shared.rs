@@ -332,6 +332,7 @@ fn stopped(share: &Share, step: &str) -> WaitsFor {
         step: step.to_owned(),
         domain: None,
         until: None,
+        check: None,
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod domains;
 mod members;
+mod sampled;
 mod soak;
 #[cfg(test)]
 mod tests;
@@ -25,9 +26,10 @@ use crate::approval::{ApprovalCheck, step_digest};
 use crate::classification::NodeBudget;
 use crate::shared::NodeRank;
 use daemonset::model::{
-    Approval, Calendar, Node, PolicySpec, PolicyStep, StepNodes, StepsNote, Uid,
+    Approval, Calendar, Node, PolicySpec, PolicyStep, Soak, StepNodes, StepNote, StepsNote, Uid,
 };
 pub(crate) use domains::DomainProgress;
+pub(crate) use sampled::Sampled;
 pub(crate) use soak::Progress;
 pub use waits::{WaitKind, WaitsFor};
 
@@ -85,6 +87,8 @@ pub(crate) struct StepsInput<'s, 'a> {
     pub note: Option<&'s StepsNote>,
     /// Names of the steps with a valid approval.
     pub approved: &'s BTreeSet<String>,
+    /// The last time at which all gates passed, by the step that was in progress.
+    pub gates_passed: &'s BTreeMap<String, Timestamp>,
     /// The time, by the server's clock.
     pub now: Timestamp,
     /// Time that the update of one node takes, in seconds.
@@ -136,6 +140,8 @@ pub(crate) struct Evaluation<'a> {
     /// What keeps the nodes of the step in progress from beginning, beside the budget; empty if
     /// nothing does.
     pub waits_for: Vec<WaitsFor>,
+    /// Since when the gates are sampled; none if there are no gates, or no updated nodes.
+    pub sampled: Option<Sampled>,
     /// The note after this evaluation.
     pub note: StepsNote,
 }
@@ -196,6 +202,8 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         from: before.and_then(|note| note.from.clone()),
         started_at: before.and_then(|note| note.started_at),
         approvals_void_before: note.and_then(|note| note.approvals_void_before),
+        sampled_since: before.map(|note| note.sampled_since.clone()).unwrap_or_default(),
+        unknown_since: before.map(|note| note.unknown_since.clone()).unwrap_or_default(),
         ..StepsNote::default()
     };
     let InOrder { steps, step_of, current } = in_order(input, before, &mut after);
@@ -231,8 +239,10 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         is_broken: nodes.iter().map(is_broken).collect(),
         current,
         waits_for: Vec::new(),
+        sampled: None,
         note: after,
     };
+    evaluation.sampled = sampled::since(&mut evaluation, input);
     evaluation.waits_for = waits::waits_for(&evaluation, input);
     evaluation
 }
@@ -260,6 +270,11 @@ fn in_order<'a>(
     let mut current = None;
     let is_outdated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Outdated { .. });
     let is_outdated = nodes.iter().any(is_outdated);
+    let passed = |step: &str| match input.gates_passed.get(step) {
+        _ if policy.gates.is_empty() => Timestamp::MAX,
+        Some(passed) => *passed,
+        None => Timestamp::MIN,
+    };
     for (at, step) in policy.steps.iter().enumerate() {
         let digest = step_digest(step);
         let noted = before.and_then(|note| note.steps.get(&step.name));
@@ -270,15 +285,25 @@ fn in_order<'a>(
             step_of[member] = Some(at);
         }
         let (total, updated) = members.counts();
-        let mut progress =
-            soak::judge(noted, digest, members.is_complete(), members.up_since(), step.soak, now);
+        let mut progress = soak::judge(
+            noted,
+            digest,
+            members.is_complete(),
+            members.up_since(),
+            step.soak,
+            now,
+            passed(&step.name),
+        );
         // Steps are done in their order; and a node without a pod, which gets the new one by itself,
         // does not stand for an approval.
         let is_unapproved = waits::is_unapproved(step, input) && noted.is_none() && is_outdated;
         if current.is_some() || is_unapproved {
             progress = Progress::Running;
         }
-        if let Progress::Complete { note, .. } | Progress::Done { note } = &progress {
+        if let Progress::Complete { note, .. }
+        | Progress::Soaked { note, .. }
+        | Progress::Done { note } = &progress
+        {
             after.steps.insert(step.name.clone(), note.clone());
         }
         if current.is_none() && !matches!(progress, Progress::Done { .. }) {
@@ -287,7 +312,21 @@ fn in_order<'a>(
         let is_empty = added.is_empty;
         steps.push(StepProgress { policy: Some(step), nodes: total, updated, is_empty, progress });
     }
-    steps.push(members.last_step());
+    let mut rest = members.last_step();
+    // It is never noted as done: it may reopen. Pods that are only created make no rollout.
+    let is_rollout = before.is_some_and(|note| note.started_at.is_some());
+    if !policy.gates.is_empty() && is_rollout && rest.updated > 0 && current.is_none() {
+        let noted = before.and_then(|note| note.steps.get(LAST_STEP));
+        let (is_complete, up_since) = (rest.progress == Progress::done(), members.up_since());
+        let digest = LAST_STEP.to_owned();
+        let (soak, passed) = (Soak::default(), passed(LAST_STEP));
+        rest.progress = soak::judge(noted, digest, is_complete, up_since, soak, now, passed);
+        if let Progress::Soaked { note, .. } | Progress::Done { note } = &rest.progress {
+            let note = StepNote { done_at: None, ..note.clone() };
+            after.steps.insert(LAST_STEP.to_owned(), note);
+        }
+    }
+    steps.push(rest);
     InOrder { steps, step_of, current }
 }
 
@@ -328,6 +367,8 @@ pub(crate) fn approved_steps(
 pub(crate) fn needs_note(policy: &PolicySpec) -> bool {
     !policy.steps.is_empty()
         || policy.max_duration.is_some()
+        || !policy.preconditions.is_empty()
+        || !policy.gates.is_empty()
         || policy.domains.as_ref().is_some_and(|domains| !domains.soak.is_zero())
 }
 

@@ -85,6 +85,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         policy: None,
         after: Vec::new(),
         shared_budget: None,
+        checks: vec![],
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
         pause: None,
         live_template: Some("sha256:1a2b".into()),
@@ -269,6 +270,7 @@ pub(super) fn stepped() -> Plan {
     }
     one.policy = Some("agents".into());
     let wait = |kind, step: &str, until| WaitsFor {
+        check: None,
         kind,
         daemon_set: None,
         step: step.into(),

@@ -133,7 +133,7 @@ fn story(seeds: &[String]) -> Vec<Record> {
         failed: [(word().into(), pod_failure)].into(),
         to: word().into(),
         rolled_back: None,
-        overdue: None,
+        cause: None,
     };
     let left = [(word().into(), vec![Reason::NoPod])].into();
     let replaced =

@@ -33,6 +33,6 @@ pub use markdown::{
 pub use metrics::metrics;
 pub use schema::{Document, schema};
 pub use text::{
-    StatusRows, TextOptions, diff_text, drift_name, drift_text, explain_text, history_text,
-    plan_name, plan_text, rollout_charts, status_name, status_text,
+    StatusRows, TextOptions, checks_text, diff_text, drift_name, drift_text, explain_text,
+    history_text, plan_name, plan_text, rollout_charts, status_name, status_text,
 };

@@ -6,6 +6,8 @@ use schemars::generate::SchemaSettings;
 use crate::data::json;
 use crate::error::Error;
 use daemonset::model::{Faults, RolloutPolicy};
+use planner::check_answers::CheckAnswers;
+use planner::check_report::CheckReport;
 use planner::plan::{Diff, Drift, Explanation, History, Plan, StatusReport};
 use planner::rollout::RunEvent;
 
@@ -30,11 +32,16 @@ pub enum Document {
     RolloutPolicy,
     /// The input of `ds-apply --rehearse --fault`.
     Faults,
+    /// The output of `ds-plan checks -o json`.
+    CheckReport,
+    /// The output of `ds-plan checks --record`, and the input of `ds-apply --rehearse
+    /// --check-answers`.
+    CheckAnswers,
 }
 
 impl Document {
     /// Every document.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Plan,
         Self::Status,
         Self::Explanation,
@@ -44,6 +51,8 @@ impl Document {
         Self::RunEvent,
         Self::RolloutPolicy,
         Self::Faults,
+        Self::CheckReport,
+        Self::CheckAnswers,
     ];
 
     /// Its name on the command line and in file names.
@@ -58,6 +67,8 @@ impl Document {
             Self::RunEvent => "run-event",
             Self::RolloutPolicy => "rollout-policy",
             Self::Faults => "faults",
+            Self::CheckReport => "check-report",
+            Self::CheckAnswers => "check-answers",
         }
     }
 }
@@ -75,6 +86,8 @@ pub fn schema(document: Document) -> Result<String, Error> {
         Document::RunEvent => generator.into_root_schema_for::<RunEvent>(),
         Document::RolloutPolicy => generator.into_root_schema_for::<RolloutPolicy>(),
         Document::Faults => generator.into_root_schema_for::<Faults>(),
+        Document::CheckReport => generator.into_root_schema_for::<CheckReport>(),
+        Document::CheckAnswers => generator.into_root_schema_for::<CheckAnswers>(),
     };
     json(&schema)
 }

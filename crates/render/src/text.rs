@@ -1,5 +1,6 @@
 //! Documents as text: lines for a terminal or a log.
 
+mod checks;
 mod daemon_set;
 mod diff;
 mod drift;
@@ -17,6 +18,7 @@ mod status;
 mod template;
 mod unified;
 
+pub use checks::checks_text;
 pub use diff::diff_text;
 pub(crate) use diff::one_text;
 pub use drift::{drift_name, drift_text};

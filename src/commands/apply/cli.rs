@@ -71,6 +71,22 @@ impl Command {
         }
     }
 
+    /// Whether the policies of the command are those of the current folder.
+    pub(super) fn has_policies_of_folder(&self) -> bool {
+        match self {
+            Self::Apply(args) => args.plans_again() && args.source.has_policies_of_folder(),
+            Self::Roll(_)
+            | Self::Step(_)
+            | Self::Undo(_)
+            | Self::Approve(_)
+            | Self::Release(_)
+            | Self::Unlock(_)
+            | Self::CanI(_)
+            | Self::Completions(_)
+            | Self::Man(_) => true,
+        }
+    }
+
     /// The name of a command that needs a live cluster: it can neither be rehearsed nor planned.
     pub(super) fn live_only(&self) -> Option<&'static str> {
         match self {

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     saved: SavedFlags,
 
     #[command(flatten)]
-    source: SourceFlags,
+    pub(super) source: SourceFlags,
 
     /// Require the commit to be in the history of this reference: `refs/remotes/origin/main`
     #[arg(long, value_name = "REF", help_heading = heading::SOURCE, conflicts_with = "filename")]
@@ -76,7 +76,7 @@ impl Args {
     }
 
     /// The location of the manifests.
-    fn source(&self, saved: Option<&SavedPlan>) -> Result<SourceFlags, Error> {
+    fn source_of(&self, saved: Option<&SavedPlan>) -> Result<SourceFlags, Error> {
         let source = match saved {
             Some(saved) => saved.source(&self.source)?,
             None => self.source.clone(),
@@ -193,7 +193,7 @@ async fn prepare(
     let prune = args.prune(saved.as_ref());
     let narrow = NarrowFlags { names: args.names.clone(), selector: args.selector.clone() };
     prune.refuse_narrowed(&narrow, global.namespace.as_ref())?;
-    let source = args.source(saved.as_ref())?;
+    let source = args.source_of(saved.as_ref())?;
     let namespace = global.namespace.as_ref();
     let default_namespace = default_namespace(global, cluster);
     let mut selection = Selection::of(&narrow, namespace, &default_namespace, Place::Manifests)?;

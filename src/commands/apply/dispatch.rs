@@ -1,5 +1,8 @@
 //! Runs one command of `ds-apply` on the cluster of a session.
 
+use std::sync::Arc;
+
+use super::asking::CheckSource;
 use super::cli::Command;
 use super::command::default_namespace;
 use super::session::Session;
@@ -15,6 +18,10 @@ pub(super) async fn in_session(
     session: &mut Session,
 ) -> Result<Exit, Error> {
     session.logs = command.common().is_some_and(|common| common.logs);
+    if let (false, Some(common)) = (session.shell.rehearsal, command.common()) {
+        let client = common.checks.client(command.has_policies_of_folder(), &session.shell)?;
+        session.checks = CheckSource::Endpoints(Arc::new(client));
+    }
     let names = command.names().unwrap_or_default();
     let default = default_namespace(global, &session.cluster);
     let keys = &name::keys(names, global.namespace.as_ref(), &default)?;

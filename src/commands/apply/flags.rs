@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint, value_parser};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::check_flags::CheckFlags;
 use crate::flags::name::{GivenName, NAME};
 use crate::flags::{OwnershipFlags, duration, heading};
 use crate::output::{Format, formats};
@@ -75,6 +76,9 @@ pub(super) struct CommonFlags {
     pub(super) allow: AllowFlags,
 
     #[command(flatten)]
+    pub(super) checks: CheckFlags,
+
+    #[command(flatten)]
     pub(super) rehearsal: RehearsalFlags,
 }
 
@@ -107,6 +111,11 @@ pub(super) struct RehearsalFlags {
     /// Faults to inject: a document of kind Faults
     #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
     pub(super) fault: Option<PathBuf>,
+
+    /// Answer checks with those that `ds-plan checks --record` saved, from the beginning on
+    #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(super) check_answers: Option<PathBuf>,
 
     /// Write the resulting cluster to a file, as `ds-plan snapshot` does
     #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]

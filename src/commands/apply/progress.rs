@@ -147,6 +147,8 @@ impl<'a> ProgressReporter<'a> {
             slowest: Vec::new(),
             evidence: BTreeMap::new(),
             waits_for: vec![WaitsFor::another(&held.predecessor)],
+            failed_gate: None,
+            unknown_check: None,
             left: BTreeMap::new(),
         };
         self.json(now, words, event);
@@ -179,6 +181,8 @@ impl<'a> ProgressReporter<'a> {
                         Outcome::Waiting { waits_for } => waits_for.clone(),
                         _others => Vec::new(),
                     },
+                    failed_gate: outcome.failed_gate().cloned().map(Box::new),
+                    unknown_check: outcome.unknown_check().cloned().map(Box::new),
                     left,
                 };
                 self.json(now, &ending.to_string(), event);

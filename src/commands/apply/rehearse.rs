@@ -5,11 +5,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
+use super::asking::{CheckSource, RehearsedChecks};
 use super::cli::Command;
 use super::dispatch::in_session;
 use super::event_stream::Finished;
@@ -26,6 +28,7 @@ use cluster::{Holder, Scope};
 use daemonset::model::{Faults, NamespaceName, Snapshot, Span};
 use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use executor::Interrupt;
+use planner::check_answers::CheckAnswers;
 
 /// The first line of the output, and the beginning of each heading.
 const REHEARSAL: &str = "REHEARSAL";
@@ -56,6 +59,7 @@ async fn on_copy(
     let scope = scope(&command, &global, &connection.default_namespace())?;
     let snapshot = connection.snapshot(&scope, &shell).await?;
     let faults = flags.fault.as_deref().map(read_faults).transpose()?;
+    let recorded = flags.check_answers.as_deref().map(read_answers).transpose()?.map(Arc::new);
     let rehearsal = Rehearsal {
         timings: Timings::seen_in(&snapshot),
         faults: faults.unwrap_or_default(),
@@ -63,7 +67,7 @@ async fn on_copy(
     };
     // Virtual time needs a thread with its own runtime.
     let work = move || {
-        let on_it = OnIt { command, global, shell, save: flags.save };
+        let on_it = OnIt { command, global, shell, save: flags.save, recorded };
         on_virtual_time(on_it.run(snapshot, rehearsal, interrupts))
     };
     match tokio::task::spawn_blocking(work).await {
@@ -90,6 +94,8 @@ struct OnIt {
     global: GlobalFlags,
     shell: Shell,
     save: Option<PathBuf>,
+    /// The recorded answers of checks.
+    recorded: Option<Arc<CheckAnswers>>,
 }
 
 impl OnIt {
@@ -99,7 +105,7 @@ impl OnIt {
         rehearsal: Rehearsal,
         interrupts: mpsc::Receiver<Interrupt>,
     ) -> Result<Finished, Error> {
-        let Self { command, global, mut shell, save } = self;
+        let Self { command, global, mut shell, save, recorded } = self;
         let seed = rehearsal.seed;
         let start = snapshot.observed_at;
         let approvals = rehearsal.faults.approvals.iter().map(|approval| {
@@ -107,6 +113,7 @@ impl OnIt {
             (approval.clone(), start.saturating_add(after).unwrap_or(start))
         });
         let approvals = approvals.collect();
+        let answers = rehearsal.faults.checks.clone();
         let world = World::begin(&snapshot, rehearsal).map_err(RehearsalError::Load)?;
         let nodes = snapshot.nodes.len();
         shell.now = snapshot.observed_at;
@@ -121,6 +128,7 @@ impl OnIt {
         let mut on =
             session_on(&shell, &world, holder.clone(), interrupts).with_output(output, report);
         on.rehearsed_approvals = approvals;
+        on.checks = CheckSource::Rehearsed(RehearsedChecks { answers, recorded, start });
         let done = in_session(command.approved(), &global, &mut on).await;
         let took = world.clock().now();
         let mut done = on.reported(done, printer);
@@ -187,6 +195,16 @@ fn read_faults(file: &Path) -> Result<Faults, Error> {
         reason: error.to_string(),
     })?;
     Ok(faults)
+}
+
+fn read_answers(file: &Path) -> Result<CheckAnswers, Error> {
+    let text = fs::read_to_string(file)
+        .map_err(|source| RehearsalError::OpenAnswers { file: file.to_owned(), source })?;
+    let answers = serde_json::from_str(&text).map_err(|error| RehearsalError::Answers {
+        file: file.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(answers)
 }
 
 /// The duration of the run, by the clock of the cluster.

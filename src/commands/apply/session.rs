@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
+use super::asking::CheckSource;
 use super::evidence;
 use super::flags::PaceFlags;
 use super::identity;
@@ -69,6 +70,8 @@ pub(super) struct Session {
     is_clock_checked: bool,
     /// What people approve during a rehearsal, with the time.
     pub rehearsed_approvals: Vec<(RehearsedApproval, Timestamp)>,
+    /// Whom the checks of policies are asked.
+    pub checks: CheckSource,
     /// The outcome of the last rollout of each DaemonSet.
     outcomes: BTreeMap<DaemonSetKey, Outcome>,
     /// Whether each DaemonSet is done, as far as the run knows.
@@ -122,6 +125,7 @@ impl Session {
             logs: false,
             suggested_undo: SuggestedUndo::Previous,
             rehearsed_approvals: Vec::new(),
+            checks: CheckSource::Endpoints(Arc::default()),
             clock,
             output: Format::Text,
             report: None,
@@ -426,6 +430,7 @@ impl Session {
         // Several bars would overwrite each other.
         let draws = self.shell.draws && rollouts.len() == 1;
         let Self { shell, cluster, interrupts, suggested_undo, recording, logs, .. } = self;
+        let checks = &self.checks;
         let shell = &Shell { draws, ..shell.clone() };
         let (cluster, records, logs) = (&*cluster, recording.is_some(), *logs);
         let clocks = &Clocks { cluster, shown: AtomicBool::new(false) };
@@ -435,6 +440,7 @@ impl Session {
             let reporter = ProgressReporter::new(rollouts[at].owner.key, output, shell);
             let mut reporter = reporter.suggesting(*suggested_undo);
             let run = Run {
+                ask: checks.asker(&task.pace),
                 seat: shared.as_ref().and_then(|shared| shared.seat(&key)),
                 lock: Arc::clone(lock),
                 managed_by: *managed_by,

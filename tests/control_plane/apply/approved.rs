@@ -88,9 +88,7 @@ impl<'p> Site<'p> {
             template: self.template(),
             started_at: Some(at),
             steps: done.iter().map(|(name, digest)| ((*name).to_owned(), step(digest))).collect(),
-            from: None,
-            approvals_void_before: None,
-            waits_since: None,
+            ..StepsNote::default()
         };
         let patch = json!({"metadata": {"annotations": {STEPS_ANNOTATION: note.text()}}});
         let patch = format!("--patch={patch}");

@@ -3,6 +3,7 @@
 //!
 //! Each scenario has nodes of its own, so that they run side by side on one control plane.
 
+mod checks;
 mod disturbed;
 mod examples;
 mod interrupted;

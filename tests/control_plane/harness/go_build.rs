@@ -21,6 +21,8 @@ pub(crate) struct Tool {
     pub(crate) folder: &'static str,
     /// Each program's file name and its package; one that begins with `./` is our own.
     pub(crate) programs: &'static [(&'static str, &'static str)],
+    /// Build tags, separated by commas.
+    pub(crate) tags: &'static str,
     /// The expected time on two cores if Go's own cache is empty.
     pub(crate) cold: &'static str,
 }
@@ -30,6 +32,7 @@ pub(crate) const CONTROL_PLANE: [Tool; 3] = [
     Tool {
         folder: "etcd",
         programs: &[(Program::Etcd.file_name(), "go.etcd.io/etcd/server/v3")],
+        tags: "",
         cold: "half a minute",
     },
     Tool {
@@ -43,11 +46,13 @@ pub(crate) const CONTROL_PLANE: [Tool; 3] = [
             (Program::KubeScheduler.file_name(), "k8s.io/kubernetes/cmd/kube-scheduler"),
             (Program::Kubectl.file_name(), "k8s.io/kubernetes/cmd/kubectl"),
         ],
+        tags: "",
         cold: "5 minutes",
     },
     Tool {
         folder: "kwok",
         programs: &[(Program::Kwok.file_name(), "sigs.k8s.io/kwok/cmd/kwok")],
+        tags: "",
         cold: "a minute",
     },
 ];
@@ -110,7 +115,7 @@ fn build(tool: &Tool, programs: &[&str], scratch: &Path, folder: &Path) {
 /// The `go build` command for some programs of one module.
 fn go_build(tool: &Tool, programs: &[(&str, &str)], scratch: &Path) -> Command {
     let mut go = go(&module(tool));
-    go.arg("build").args(FLAGS);
+    go.arg("build").args(FLAGS).args(["-tags", tool.tags]);
     go.args(["-ldflags", &linker_flags(tool), "-o"]);
     go.env("GOTMPDIR", scratch); // removed with the rest after an interrupted build
     match programs {
@@ -160,6 +165,7 @@ fn key(tools: &[Tool]) -> String {
             hash.update(text);
         }
         hash.update(linker_flags(tool));
+        hash.update(tool.tags);
     }
     hash.update(FLAGS.concat());
     hash.update(compiler(&tools[0]));

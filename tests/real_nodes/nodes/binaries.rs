@@ -9,6 +9,7 @@ use crate::harness::go_build::{self, Tool};
 const OWN: [Tool; 1] = [Tool {
     folder: "nodes",
     programs: &[("agent", "./agent"), ("node", "./node"), ("registry", "./registry")],
+    tags: "",
     cold: "half a minute",
 }];
 
@@ -16,6 +17,7 @@ const UPSTREAM: [Tool; 3] = [
     Tool {
         folder: "cni",
         programs: &[("loopback", "github.com/containernetworking/plugins/plugins/main/loopback")],
+        tags: "",
         cold: "some seconds",
     },
     Tool {
@@ -27,11 +29,13 @@ const UPSTREAM: [Tool; 3] = [
                 "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
             ),
         ],
+        tags: "",
         cold: "2 minutes",
     },
     Tool {
         folder: "kubelet",
         programs: &[("kubelet", "k8s.io/kubernetes/cmd/kubelet")],
+        tags: "",
         cold: "a minute after the control plane, else 5,",
     },
 ];

@@ -35,6 +35,48 @@ pub struct Faults {
     /// Approvals of steps (`ds-apply approve`). They are no faults, but what people do meanwhile.
     #[serde(default)]
     pub approvals: Vec<RehearsedApproval>,
+    /// Answers of checks of policies. All others pass.
+    #[serde(default)]
+    pub checks: Vec<RehearsedCheck>,
+}
+
+/// The answer of a check for a time.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RehearsedCheck {
+    /// Its name in the policy.
+    pub check: String,
+    /// The beginning of this time. Default: the beginning of the rehearsal.
+    #[serde(default)]
+    pub from: Option<Span>,
+    /// Its end, which is not part of it. Default: none.
+    #[serde(default)]
+    pub to: Option<Span>,
+    /// The answer. Of several for the same time, the last one counts.
+    pub answer: RehearsedAnswer,
+}
+
+/// What a check answers in a rehearsal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RehearsedAnswer {
+    /// It passes.
+    Pass,
+    /// It fails.
+    Fail,
+    /// It is unknown: no answer comes, and nothing is measured.
+    Unknown,
+}
+
+impl RehearsedCheck {
+    /// The answer of this check at `elapsed`, counted from the beginning.
+    pub fn answer_at(all: &[Self], check: &str, elapsed: Duration) -> RehearsedAnswer {
+        let is_then = |it: &&Self| {
+            let period = Period { from: it.from, until: it.to };
+            it.check == check && period.contains(elapsed)
+        };
+        all.iter().rev().find(is_then).map_or(RehearsedAnswer::Pass, |it| it.answer)
+    }
 }
 
 /// A step of a policy is approved during the rehearsal.
@@ -85,6 +127,7 @@ impl Default for Faults {
             api: Vec::new(),
             controller_manager_down: Vec::new(),
             approvals: Vec::new(),
+            checks: Vec::new(),
         }
     }
 }
@@ -371,6 +414,11 @@ mod tests {
             ("api: [{answer: late}]", false),
             ("controllerManagerDown: [{from: 10s, until: 1h}]", true),
             ("controllerManagerDown: [{from: 10s, to: 1h}]", false),
+            ("checks: [{check: errors, from: 10s, to: 1h, answer: fail}]", true),
+            ("checks: [{check: errors, answer: unknown}]", true),
+            ("checks: [{check: errors}]", false),
+            ("checks: [{check: errors, answer: maybe}]", false),
+            ("checks: [{check: errors, answer: pass, until: 1h}]", false),
         ] {
             let read = read(&format!("{head}{text}\n"));
             assert_eq!(read.is_ok(), fits, "{text}: {read:?}");
@@ -391,6 +439,21 @@ mod tests {
             ("{fault: neverPulls, image: 'x:1', nodes: {labels: {not: there}}}", "x:1", false),
         ] {
             assert_eq!(fault(text).strikes(image, &at), want, "{text} {image}");
+        }
+    }
+
+    #[test]
+    fn the_last_answer_of_a_check_for_a_time_counts() {
+        let all = "- {check: a, answer: fail}\n- {check: a, from: 5s, to: 9s, answer: unknown}";
+        let all: Vec<RehearsedCheck> = serde_saphyr::from_str(all).unwrap();
+        for (check, at, want) in [
+            ("a", 0, RehearsedAnswer::Fail),
+            ("a", 5, RehearsedAnswer::Unknown),
+            ("a", 9, RehearsedAnswer::Fail),
+            ("b", 5, RehearsedAnswer::Pass),
+        ] {
+            let found = RehearsedCheck::answer_at(&all, check, Duration::from_secs(at));
+            assert_eq!(found, want, "{check} {at}");
         }
     }
 

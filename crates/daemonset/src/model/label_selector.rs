@@ -50,6 +50,29 @@ impl LabelSelector {
     }
 }
 
+/// `tier=node,zone In (a,b)`.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { match_labels, match_expressions } = self;
+        let mut first = true;
+        let mut comma = |f: &mut fmt::Formatter<'_>| {
+            if std::mem::take(&mut first) { Ok(()) } else { f.write_str(",") }
+        };
+        for (key, value) in match_labels.iter() {
+            comma(f)?;
+            write!(f, "{key}={value}")?;
+        }
+        for LabelSelectorRequirement { key, operator, values } in match_expressions {
+            comma(f)?;
+            write!(f, "{key} {operator}")?;
+            if !values.is_empty() {
+                write!(f, " ({})", values.join(","))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl LabelSelectorRequirement {
     fn holds(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);

@@ -2,6 +2,7 @@
 //!
 //! A document of ds-plan next to the manifests. It is never sent to the cluster.
 
+mod checks;
 mod loosened;
 mod steps;
 
@@ -11,6 +12,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+pub use checks::{
+    Bound, Check, CheckKind, EmptyAnswer, ExpectedPods, HttpCheck, PodsCheck, PodsOn,
+    PrometheusCheck,
+};
 pub use steps::{Domains, PolicyStep, Soak, StepNodes, StepSelector, WhileWaiting};
 
 use super::{
@@ -105,6 +110,14 @@ pub struct PolicySpec {
     /// Periods in which no window is open.
     #[serde(default)]
     pub exclusions: Vec<Exclusion>,
+    /// Checks that must pass before a node begins; until then, the rollout waits.
+    #[serde(default)]
+    #[schemars(with = "Vec<checks::WrittenCheck>")]
+    pub preconditions: Vec<Check>,
+    /// Checks that must pass while nodes run the new version; if one fails, the rollout fails.
+    #[serde(default)]
+    #[schemars(with = "Vec<checks::WrittenCheck>")]
+    pub gates: Vec<Check>,
     /// The template that is live between the runs of a rollout that waits.
     #[serde(default)]
     pub while_waiting: WhileWaiting,
@@ -240,7 +253,7 @@ impl PolicySpec {
     }
 
     /// Only what limits how many nodes are disturbed at once: the way back waits for no steps, soaks,
-    /// approvals and windows.
+    /// approvals and windows, and asks no checks.
     #[must_use]
     pub fn budgets(&self) -> Self {
         let domains = self.domains.as_ref();
@@ -250,11 +263,19 @@ impl PolicySpec {
             steps: Vec::new(),
             windows: Vec::new(),
             exclusions: Vec::new(),
+            preconditions: Vec::new(),
+            gates: Vec::new(),
             // If it has to wait for a budget, what is wanted stays.
             while_waiting: WhileWaiting::Target,
             max_duration: None,
             ..self.clone()
         }
+    }
+
+    /// Without preconditions and gates.
+    #[must_use]
+    pub fn without_checks(&self) -> Self {
+        Self { preconditions: Vec::new(), gates: Vec::new(), ..self.clone() }
     }
 
     /// The time that new pods of a DaemonSet must stay up.
@@ -279,6 +300,8 @@ impl Default for PolicySpec {
             steps: Vec::new(),
             windows: Vec::new(),
             exclusions: Vec::new(),
+            preconditions: Vec::new(),
+            gates: Vec::new(),
             while_waiting: WhileWaiting::default(),
             max_duration: None,
             progress_deadline: Deadline::default(),

@@ -35,6 +35,12 @@ pub struct StepsNote {
     /// Time since which a run that was to begin has waited before the first node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Timestamp>,
+    /// Since when the gates are sampled, by step: its first new pod was available then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sampled_since: BTreeMap<String, Timestamp>,
+    /// Since when the answers of checks are unknown, by their name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown_since: BTreeMap<String, Timestamp>,
 }
 
 /// The progress of one step, or of one domain in a step.
@@ -153,6 +159,8 @@ mod tests {
             steps: [("canary".to_owned(), step)].into(),
             approvals_void_before: None,
             waits_since: Some(at),
+            sampled_since: [("canary".to_owned(), at)].into(),
+            unknown_since: [("errors".to_owned(), at)].into(),
         };
         assert_eq!(StepsNote::read(&note.text()), Some(note));
         for text in ["", "{", "[]", r#"{"steps": 3}"#, r#"{"startedAt": "soon"}"#] {

@@ -3,6 +3,8 @@
 //! Not here: what depends on the cluster, such as a step that selects no node, or a number of nodes
 //! compared with a percentage.
 
+mod checks;
+
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -18,8 +20,8 @@ use daemonset::model::{
 const MAX_STEPS: usize = 50;
 /// Limit of names of nodes in a step.
 const MAX_NAMES: usize = 5_000;
-/// Maximum length of the name of a step.
-const MAX_STEP_NAME: usize = 40;
+/// Maximum length of the name of a step or check.
+const MAX_NAME: usize = 40;
 /// The implied last step.
 const LAST_STEP: &str = "rest";
 
@@ -29,7 +31,7 @@ pub(super) type Violation = (String, String);
 /// Fields and values that are refused with a message of their own.
 pub(super) fn of_fields(policy: &Value) -> Vec<Violation> {
     let spec = &policy["spec"];
-    let mut found: Vec<Violation> = ["preconditions", "gates", "prePull"]
+    let mut found: Vec<Violation> = ["prePull"]
         .into_iter()
         .filter(|field| spec.get(field).is_some())
         .map(|field| (format!("spec.{field}"), format!("`{field}` is not supported yet")))
@@ -70,6 +72,7 @@ pub(super) fn of_spec(spec: &PolicySpec) -> Vec<Violation> {
     }
     of_names(&spec.steps, &mut found);
     of_counts(&spec.steps, &mut found);
+    checks::of_checks(spec, &mut found);
     for (at, step) in spec.steps.iter().enumerate() {
         of_step(step, &format!("spec.steps[{at}]"), &mut found);
     }
@@ -118,10 +121,10 @@ fn of_names(steps: &[PolicyStep], found: &mut Vec<Violation>) {
     for (at, PolicyStep { name, .. }) in steps.iter().enumerate() {
         let message = if name == LAST_STEP {
             format!("`{LAST_STEP}` is the implied last step: all other nodes")
-        } else if name.len() > MAX_STEP_NAME || !dns_label(name).is_empty() {
+        } else if name.len() > MAX_NAME || !dns_label(name).is_empty() {
             format!(
                 "`{name}` is not a name for a step: use lowercase letters, digits and `-` between \
-                 them, at most {MAX_STEP_NAME} characters"
+                 them, at most {MAX_NAME} characters"
             )
         } else if !seen.insert(name) {
             format!("another step before it is named `{name}`, too")

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::{FieldValidation, Options};
-use daemonset::model::{Deadline, IntOrPercent, ManifestFile, OnFailure, StepNodes};
+use daemonset::model::{
+    Check, CheckKind, Deadline, EmptyAnswer, IntOrPercent, ManifestFile, OnFailure, StepNodes,
+};
 
 const AGENT: &str = "\
 apiVersion: apps/v1
@@ -117,8 +119,92 @@ fn errors_of_a_policy_have_their_place() {
 
 /// The lines of a policy after `spec:`, which begin on line 15, and the errors of the file.
 const REFUSED: &[(&str, &[&str])] = &[
-    ("preconditions: []", &["15:3: spec.preconditions: `preconditions` is not supported yet"]),
-    ("gates: [{name: a}]", &["15:3: spec.gates: `gates` is not supported yet"]),
+    ("preconditions: []", &[]),
+    (
+        "gates: [{name: a}]",
+        &["15:11: spec.gates[0]: check `a`: set exactly one of `prometheus`, `http`, `command`, \
+           `nodeConditions` and `pods`"],
+    ),
+    (
+        "gates: [{name: a, command: [x], http: {url: 'https://a'}}]",
+        &["15:11: spec.gates[0]: check `a`: set exactly one of"],
+    ),
+    (
+        "gates: [{name: A, command: [x]}, {name: b, command: [x]}]\n\
+         preconditions: [{name: b, command: [x]}]",
+        &[
+            "15:18: spec.gates[0].name: `A` is not a name for a check",
+            "15:43: spec.gates[1].name: another check before it is named `b`, too",
+        ],
+    ),
+    (
+        "gates: [{name: a, interval: 0s, command: []}]",
+        &[
+            "15:31: spec.gates[0].interval: use 1s or more",
+            "15:35: spec.gates[0].command: name a program",
+        ],
+    ),
+    (
+        "preconditions: [{name: a, delay: 1s, allow: 1, command: [x]}]",
+        &[
+            "15:36: spec.preconditions[0].delay: a precondition is asked before a node begins",
+            "15:47: spec.preconditions[0].allow: only one sample counts here",
+        ],
+    ),
+    (
+        "gates: [{name: a, prometheus: {address: 'https://a', query: ' '}}]",
+        &[
+            "15:21: spec.gates[0].prometheus: set `min`, `max`, or both",
+            "15:63: spec.gates[0].prometheus.query: it is empty",
+        ],
+    ),
+    (
+        "gates: [{name: a, prometheus: {address: 'https://a', query: x, min: 2, max: 1}}]",
+        &["15:71: spec.gates[0].prometheus.min: 2 is more than `max`, 1: nothing would pass"],
+    ),
+    (
+        "gates: [{name: a, prometheus: {address: 'https://a', query: x, max: '1'}}]",
+        &["15:71: spec.gates[0].prometheus.max: invalid type: string"],
+    ),
+    (
+        "gates: [{name: a, prometheus: {address: 'https://a', query: 'x{n=~\"{{node}}\"}', max: 1}}]",
+        &["15:63: spec.gates[0].prometheus.query: `{{node}}` is no placeholder: use `{{nodes}}`, \
+           `{{others}}`, `{{namespace}}`, `{{name}}`"],
+    ),
+    (
+        "gates: [{name: a, prometheus: {address: 'https://a', query: 'x{n=~\"{{nodes}}\"}', max: 1}}]",
+        &[],
+    ),
+    (
+        "gates: [{name: a, prometheus: {address: 'https://a?b', query: '{{', max: 1}}]",
+        &[
+            "15:43: spec.gates[0].prometheus.address: an address has no query",
+            "15:65: spec.gates[0].prometheus.query: `{{` has no `}}`",
+        ],
+    ),
+    (
+        "gates: [{name: a, http: {url: 'https://a', status: 99}}]",
+        &["15:54: spec.gates[0].http.status: 99 is not the status of an answer"],
+    ),
+    (
+        "gates: [{name: a, pods: {selector: {matchLabel: {a: b}}}}]",
+        &["15:39: spec.gates[0].pods.selector.matchLabel: unknown field `matchLabel`"],
+    ),
+    (
+        "gates: [{name: a, pods: {expect: absent}}]",
+        &[
+            "15:21: spec.gates[0].pods: `pods` is not supported yet",
+            "15:21: spec.gates[0].pods: set `selector`, `resource`, or both",
+            "15:36: spec.gates[0].pods.expect: `absent` is only for preconditions",
+        ],
+    ),
+    (
+        "preconditions: [{name: a, nodeConditions: {Ready: 'Yes'}}]",
+        &[
+            "15:29: spec.preconditions[0].nodeConditions: `nodeConditions` is not supported yet",
+            "15:53: spec.preconditions[0].nodeConditions.Ready: `Yes` is not \"True\", \"False\" or",
+        ],
+    ),
     ("prePull: {parallel: 1}", &["15:3: spec.prePull: `prePull` is not supported yet"]),
     ("sharedBudget: 0", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
     ("sharedBudget: 0%", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
@@ -290,6 +376,72 @@ fn steps_and_names_are_limited() {
     }
 }
 
+/// Whom a pull request may have asked.
+#[test]
+fn addresses_of_checks_are_limited() {
+    let of = |url: &str| {
+        let url = serde_json::to_string(url).unwrap().replace('\u{1b}', "\\u001b");
+        let head = "metadata: {name: p}\nspec:\n  selects: {labels: {a: b}}\n";
+        let gate = format!("  gates: [{{name: a, http: {{url: {url}}}}}]");
+        let errors = read(&[&format!("{head}{gate}")]).err().map(|errors| errors.to_string());
+        errors.map(|text| text.split_once(".url: ").unwrap().1.to_owned()).unwrap_or_default()
+    };
+    let far = "http is only allowed to loopback and to a Service";
+    for (url, want) in [
+        ("https://example.com", ""),
+        ("https://example.com:9090/a/b?c=d%20e", ""),
+        ("https://[2001:db8::1]:443/", ""),
+        ("http://127.0.0.1:9090", ""),
+        ("http://127.1.2.3", ""),
+        ("http://[::1]:9090/x", ""),
+        ("http://localhost:1", ""),
+        ("http://prom.monitoring.svc:9090", ""),
+        ("http://prom.monitoring.svc.cluster.local", ""),
+        ("http://example.com", far),
+        ("http://10.0.0.1", far),
+        ("http://localhost.example.com", far),
+        ("http://127.0.0.1.example.com", far),
+        ("http://svc", far),
+        ("http://example.com/.svc", far),
+        ("http://example.com?.svc", far),
+        ("http://[::2]", far),
+        ("http://127.0.0.1@example.com", "an address has no credentials"),
+        ("https://user:secret@example.com", "an address has no credentials"),
+        ("https://example.com#.svc", "`https://example.com#.svc` has characters"),
+        ("https://a\\b", "`https://a\\\\b` has characters"),
+        ("https://a b", "`https://a b` has characters"),
+        ("https://ex\u{e4}mple.com", "`https://ex\u{e4}mple.com` has characters"),
+        ("https://a\u{1b}[31m", "`https://a\\u{1b}[31m` has characters"),
+        ("https://", "`` is not a host"),
+        ("https://:80", "`:80` is not a host"),
+        ("https://a:0", "`a:0` is not a host"),
+        ("https://a:99999", "`a:99999` is not a host"),
+        ("https://[::1", "`[::1` is not a host"),
+        ("https://[a]", "`[a]` is not a host"),
+        ("file:///etc/passwd", "it has to begin with https:// or http://"),
+        ("HTTP://example.com", "it has to begin with"),
+        ("example.com", "it has to begin with"),
+    ] {
+        let found = of(url);
+        assert_eq!(found.is_empty(), want.is_empty(), "{url}: {found}");
+        assert!(found.starts_with(want), "{url}: {found}");
+    }
+}
+
+#[test]
+fn checks_have_defaults() {
+    let policy = "metadata: {name: p}\nspec:\n  selects: {names: [logging/agent]}\n  \
+                  preconditions: [{name: a, http: {url: 'https://a'}}]\n  \
+                  gates: [{name: b, prometheus: {address: 'https://a', query: x, max: 1}}]";
+    let policy = read(&[policy]).unwrap().daemon_sets[0].policy.clone().unwrap();
+    let (precondition, gate) = (&policy.spec.preconditions[0], &policy.spec.gates[0]);
+    let times = |check: &Check| (check.interval.0, check.delay.0, check.unknown_for.0, check.allow);
+    assert_eq!((times(precondition), times(gate)), ((60, 0, 3600, 0), (60, 0, 3600, 0)));
+    let CheckKind::Http(http) = &precondition.kind else { panic!("{precondition:?}") };
+    let CheckKind::Prometheus(query) = &gate.kind else { panic!("{gate:?}") };
+    assert_eq!((http.status, query.empty, query.min), (200, EmptyAnswer::Unknown, None));
+}
+
 /// The same policy as JSON: its places are those of the JSON text.
 #[test]
 fn policies_in_json_are_read_and_refused_alike() {
@@ -308,7 +460,7 @@ fn policies_in_json_are_read_and_refused_alike() {
     let policy = desired.daemon_sets[0].policy.as_ref().unwrap();
     assert_eq!(policy.spec.steps[0].nodes, StepNodes::Count(IntOrPercent::Percent(5)));
     for (rest, want) in [
-        (r#""gates": []}}"#, "p.json:3:3: RolloutPolicy: spec.gates: `gates` is not supported"),
+        (r#""prePull": {}}}"#, "p.json:3:3: RolloutPolicy: spec.prePull: `prePull` is not sup"),
         (
             r#""steps": [{"name": "a", "nodes": 0}]}}"#,
             "p.json:3:36: RolloutPolicy: spec.steps[0].nodes: `0` selects no node",

@@ -8,8 +8,8 @@ use super::applied::Applied;
 use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
-    Action, ActionTotals, Approved, BaseChange, Change, Counters, DaemonSetPlan, FieldChange,
-    Guard, NewPods, NodePlan, RevisionKind, StepPlan, Strategy, Warning, Wave,
+    Action, ActionTotals, Approved, BaseChange, Change, CheckPlan, Counters, DaemonSetPlan,
+    FieldChange, Guard, NewPods, NodePlan, RevisionKind, StepPlan, Strategy, Warning, Wave,
 };
 use super::guards::{Judged, guards};
 use super::input::Detail;
@@ -117,6 +117,7 @@ pub(super) fn plan<'a>(
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         after: pace.after.iter().map(ToString::to_string).collect(),
         shared_budget,
+        checks: CheckPlan::all(pace),
         strategy,
         pause,
         live_template: live.map(|live| template_digest(live.spec.template.raw())),

@@ -1,6 +1,7 @@
 //! The plan as a document: the output of `-o json`, the content of a saved plan, and the input of
 //! every renderer. Its JSON schema is generated from these types.
 
+mod checks;
 mod daemon_set_forecast;
 mod new_pods;
 mod nodes;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use super::pause::PausedRollout;
 use crate::steps::WaitsFor;
+pub use checks::{CheckPlan, CheckRole};
 pub use daemon_set_forecast::{DaemonSetForecast, ForecastSpan, SpanKind, StepForecast};
 use daemonset::model::{
     Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, NodeName, RevisionName,
@@ -128,6 +130,9 @@ pub struct DaemonSetPlan {
     /// The budget that it shares with other DaemonSets; none if its policy has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_budget: Option<SharedBudget>,
+    /// The checks of the policy; empty if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckPlan>,
     /// Update strategy, resolved to numbers for this cluster; while paused, the declared one.
     pub strategy: Strategy,
     /// The paused or aborted rollout that this plan resumes.

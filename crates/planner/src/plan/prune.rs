@@ -170,6 +170,7 @@ fn removal(
         policy: None,
         after: Vec::new(),
         shared_budget: None,
+        checks: Vec::new(),
         strategy: strategy(&daemon_set_view.view()),
         pause,
         live_template: Some(template.clone()),

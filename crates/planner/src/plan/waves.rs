@@ -28,6 +28,9 @@ pub(super) use budget::{BudgetView, NodeBudgetState, PodBudgetState};
 use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{Calendar, MinReady, NodeName, PolicySpec, Ramp, StepsNote};
 
+/// A plan asks no gates.
+static NONE_PASSED: BTreeMap<String, Timestamp> = BTreeMap::new();
+
 /// Result of scheduling: the waves, and the nodes that block them.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
@@ -221,7 +224,7 @@ fn step_plans(evaluation: &Evaluation<'_>, pace: &PolicySpec) -> Vec<StepPlan> {
         updated: step.updated,
         state: match &step.progress {
             Progress::Done { .. } => StepState::Done,
-            Progress::Complete { .. } => StepState::Soaking,
+            Progress::Complete { .. } | Progress::Soaked { .. } => StepState::Soaking,
             Progress::Running if evaluation.current == Some(at) => StepState::InProgress,
             Progress::Running => StepState::Pending,
         },
@@ -298,6 +301,7 @@ impl<'a> Stepped<'a> {
             template: rules.template,
             note: rules.note,
             approved: rules.approved,
+            gates_passed: &NONE_PASSED,
             now: rules.now,
             node_seconds: rules.node_seconds,
         }

@@ -121,11 +121,13 @@ impl<'w> Step<'_, 'w> {
             }
             (Goal::GoBack, _) => self.resume_rollback(live),
             (Goal::Roll(extent), Course::Forward) => self.roll(extent, live),
-            (Goal::Roll(_), Course::Waiting(waits_for)) => {
-                Ok(Halt::End(Outcome::Waiting { waits_for }))
-            }
+            (Goal::Roll(_), Course::Waiting(waits_for)) => Ok(Halt::End(self.waiting(waits_for))),
             (Goal::Roll(_), Course::Failed(failed)) => Ok(Halt::End(Outcome::Paused {
-                why: PauseReason::Failed { failed, not_aborted: None, overdue: self.state.overdue },
+                why: PauseReason::Failed {
+                    failed,
+                    not_aborted: None,
+                    cause: self.state.cause.clone(),
+                },
             })),
             (Goal::Release { written }, _) => self.release(written, live),
         }

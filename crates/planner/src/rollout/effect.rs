@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use super::outcome::Ending;
 use super::progress::Report;
 use super::request::{Delete, Write};
-use daemonset::model::{RevisionName, StepsNote, Uid};
+use daemonset::model::{CheckQuestion, RevisionName, StepsNote, Uid};
 
-/// One effect, performed in the order given. Requests (the first seven) are each answered by one
+/// One effect, performed in the order given. Requests (the first eight) are each answered by one
 /// [`Answer`](super::Answer).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -37,6 +37,9 @@ pub enum Effect {
     Note(Box<StepsNote>),
     /// Read the approvals of the steps again.
     ReadApprovals,
+    /// Ask these checks of the policy. Each question is answered by one
+    /// [`Answer::Checked`](super::Answer::Checked).
+    Ask(Vec<CheckQuestion>),
     /// Report progress to the user.
     Report(Report),
     /// Take a step no later than this, with [`Event::Observed`](super::Event::Observed). Valid until the

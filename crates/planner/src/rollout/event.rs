@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use daemonset::model::{Approval, RevisionName, Uid};
+use daemonset::model::{Approval, CheckQuestion, CheckResponse, RevisionName, Uid};
 
 /// The trigger of a step. Whatever the event, the step evaluates the whole [`ObservedCluster`](super::ObservedCluster).
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +51,13 @@ pub enum Answer {
     /// Answer to [`Effect::ReadApprovals`](super::Effect::ReadApprovals): the approvals by step;
     /// `None` if they could not be read.
     Approvals(Option<BTreeMap<String, Approval>>),
+    /// Answer to one question of [`Effect::Ask`](super::Effect::Ask).
+    Checked {
+        /// The question.
+        question: Box<CheckQuestion>,
+        /// What came back.
+        response: CheckResponse,
+    },
 }
 
 /// The written object, as the server returned it.

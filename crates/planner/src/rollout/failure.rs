@@ -227,9 +227,9 @@ impl<'w> Step<'_, 'w> {
         failed: BTreeMap<NodeName, PodFailure>,
     ) -> Halt {
         let to = good.revision.name.clone();
-        let overdue = self.state.overdue;
+        let cause = self.state.cause.clone();
         let aborted =
-            |failed, rolled_back| Halt::End(Outcome::Aborted { failed, to, rolled_back, overdue });
+            |failed, rolled_back| Halt::End(Outcome::Aborted { failed, to, rolled_back, cause });
         match self.task.pace.on_failure {
             OnFailure::Abort | OnFailure::Pause => return aborted(failed, None),
             OnFailure::Rollback => {}
@@ -276,7 +276,7 @@ impl<'w> Step<'_, 'w> {
         }
         self.remember(target)?;
         self.note_end(true)?;
-        let overdue = self.state.overdue;
-        Ok(Halt::End(Outcome::Paused { why: PauseReason::Failed { failed, not_aborted, overdue } }))
+        let cause = self.state.cause.clone();
+        Ok(Halt::End(Outcome::Paused { why: PauseReason::Failed { failed, not_aborted, cause } }))
     }
 }

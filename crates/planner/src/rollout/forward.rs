@@ -4,6 +4,8 @@
 //! The live object shows which of these steps are done: what is in place is not written again. A
 //! change by another client ends the run. Not here: the actions after a failed gate (`failure`).
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -45,6 +47,10 @@ impl<'w> Step<'_, 'w> {
             if !may_be_live && let Some(waits_for) = self.not_yet(target, live)? {
                 return self.hold_before(target, live, waits_for);
             }
+            if self.state.cause.is_some() && self.fails_while_waiting(target, live).is_some() {
+                self.state.course = Course::Failed(BTreeMap::new());
+                return self.go_back(target, Some(live), BTreeMap::new());
+            }
             self.put_in_place(target, live)?;
         }
         self.appeared(live)?;
@@ -72,7 +78,7 @@ impl<'w> Step<'_, 'w> {
                     why: PauseReason::Failed {
                         failed,
                         not_aborted: None,
-                        overdue: self.state.overdue,
+                        cause: self.state.cause.clone(),
                     },
                 }))
             }

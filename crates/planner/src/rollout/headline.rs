@@ -94,7 +94,7 @@ mod tests {
         ] {
             let failed = (0..failed).map(|_| (a.clone(), failure())).collect();
             let outcome =
-                Outcome::Aborted { failed, to: "good".into(), rolled_back: None, overdue: None };
+                Outcome::Aborted { failed, to: "good".into(), rolled_back: None, cause: None };
             let headline = outcome.to_string();
             let left = left.into_iter().collect();
             let ending = Ending { outcome, interrupted: false, replaced: Vec::new(), left };

@@ -123,7 +123,9 @@ fn watch(view: &RolloutView<'_>, state: &State, steps: &Evaluation<'_>) -> Next 
         let waits = steps.waits_for.iter().filter(|wait| surges && kinds.contains(&wait.kind));
         waits.cloned().collect::<Vec<_>>()
     };
-    let (begins, ends) = (waits(&[WaitKind::Window, WaitKind::Approval]), waits(&[WaitKind::Soak]));
+    let checks = [WaitKind::Gate, WaitKind::Precondition, WaitKind::Unknown];
+    let begins = waits(&[&[WaitKind::Window, WaitKind::Approval], &checks[..]].concat());
+    let ends = waits(&[&[WaitKind::Soak], &checks[..]].concat());
     if outdated > 0 && !begins.is_empty() {
         Next::Held(begins)
     } else if !state.pods.waiting.is_empty() {

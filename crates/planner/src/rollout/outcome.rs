@@ -1,16 +1,19 @@
 //! The outcomes of a run and their messages.
 
+mod cause;
 mod pause_reason;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::event::Failure;
+use crate::checks::CheckFinding;
 use crate::plan::{Age, Reason};
 use crate::steps::WaitsFor;
 use crate::words::count;
+pub use cause::{FailedGate, FailureCause, Overdue};
 use daemonset::model::{NodeName, PodName, RevisionName, Uid};
-pub use pause_reason::{ControllerStep, NotAborted, Overdue, PauseReason};
+pub use pause_reason::{ControllerStep, NotAborted, PauseReason};
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,8 +68,8 @@ pub enum Outcome {
         to: RevisionName,
         /// The result of replacing the pods of the failed template; `None` if they were left.
         rolled_back: Option<RolledBack>,
-        /// Set if it failed because it took too long.
-        overdue: Option<Overdue>,
+        /// Set if it failed although no pod has.
+        cause: Option<FailureCause>,
     },
     /// Another client changed the DaemonSet.
     Stale {
@@ -155,6 +158,35 @@ pub enum PodFailure {
 }
 
 impl Outcome {
+    /// The gate of the policy that has failed.
+    pub fn failed_gate(&self) -> Option<&FailedGate> {
+        let (Self::Paused { why: PauseReason::Failed { cause, .. } } | Self::Aborted { cause, .. }) =
+            self
+        else {
+            return None;
+        };
+        match cause {
+            Some(FailureCause::Gate(gate)) => Some(gate),
+            Some(FailureCause::Overdue(_)) | None => None,
+        }
+    }
+
+    /// The check that has been unknown for too long.
+    pub fn unknown_check(&self) -> Option<&CheckFinding> {
+        match self {
+            Self::Paused { why: PauseReason::CheckUnknown { finding, .. } } => Some(finding),
+            Self::Done
+            | Self::Paused { .. }
+            | Self::Waiting { .. }
+            | Self::Aborted { .. }
+            | Self::Stale { .. }
+            | Self::Gone { .. }
+            | Self::Interrupted { .. }
+            | Self::LockLost
+            | Self::Failed { .. } => None,
+        }
+    }
+
     /// Failed nodes of a paused or aborted outcome.
     pub fn failed(&self) -> Option<&BTreeMap<NodeName, PodFailure>> {
         match self {
@@ -282,9 +314,9 @@ impl fmt::Display for Outcome {
                 let waits: Vec<String> = waits_for.iter().map(ToString::to_string).collect();
                 write!(f, "waiting: {}", waits.join("; "))
             }
-            Self::Aborted { failed, to, rolled_back, overdue } => {
-                match (failed.len(), overdue) {
-                    (_, Some(overdue)) => write!(f, "aborted: {overdue}; {to} is live")?,
+            Self::Aborted { failed, to, rolled_back, cause } => {
+                match (failed.len(), cause) {
+                    (_, Some(cause)) => write!(f, "aborted: {cause}; {to} is live")?,
                     (0, None) => {
                         write!(f, "aborted: new pods failed in an earlier run; {to} is live")?;
                     }

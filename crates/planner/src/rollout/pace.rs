@@ -1,5 +1,6 @@
 //! Replaces pods, or watches the controller replace them, and checks the gates.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -18,7 +19,7 @@ use super::task::{Goal, Target};
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
 use crate::shared::{Share, ShareCourse, Slots};
-use crate::steps::{WaitKind, WaitsFor};
+use crate::steps::{Evaluation, WaitKind, WaitsFor};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
 
@@ -45,25 +46,30 @@ impl Step<'_, '_> {
         if !failed.is_empty() {
             return Paced::Failed(failed);
         }
-        let policy = self.policy();
+        let mut policy = self.policy();
+        let is_to_note = self.is_to_note(view, replacer);
+        if !is_to_note {
+            // Pods that are only created make no rollout that could fail.
+            policy = Cow::Owned(policy.without_checks());
+        }
         let nodes = self.step_nodes(view, view.live);
-        let evaluation = self.evaluated(&nodes, &policy, view.live);
-        if self.is_to_note(view, replacer)
-            && let Err(halt) = self.note_steps(&evaluation, &policy, view.live)
-        {
+        let mut evaluation = self.evaluated(&nodes, &policy, view.live);
+        let checked = self.ask_checks(&nodes, &mut evaluation, &policy, view.live);
+        if is_to_note && let Err(halt) = self.note_steps(&evaluation, &policy, view.live) {
             return match halt {
                 Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
                 Halt::End(_) | Halt::Wait => Paced::Wait,
             };
         }
-        if self.is_overdue(&policy, view.live) && evaluation.current.is_some() {
+        let is_overdue = self.is_overdue(&policy, view.live) && evaluation.current.is_some();
+        if checked.has_failed || is_overdue {
             return Paced::Failed(BTreeMap::new());
         }
         let next = match self.observed.siblings {
             None => next_deletes::next(view, self.state, replacer, &evaluation, None),
             Some(siblings) => {
                 let nodes = in_rollout(view, &evaluation);
-                self.shared_nodes = Some((evaluation.waits_for.clone(), nodes.clone()));
+                self.shared_nodes = Some((checked.lasting(&evaluation), nodes.clone()));
                 let (daemon_set, course) = (siblings.daemon_set.clone(), ShareCourse::Rolling);
                 let own = Share { daemon_set, course, nodes };
                 let slots = Slots::of(&own, siblings);
@@ -72,7 +78,10 @@ impl Step<'_, '_> {
             }
         };
         match next {
+            Next::Held(_) if checked.is_asking => Paced::Wait,
             Next::Held(waits_for) => Paced::Held(waits_for),
+            // Not even a delete that is sent again.
+            Next::Delete(_) if is_held_by_check(&evaluation) => Paced::Wait,
             Next::Wait { until } => {
                 self.wake_at(until);
                 Paced::Wait
@@ -286,6 +295,19 @@ impl Step<'_, '_> {
     }
 }
 
+/// Whether a check is unknown or has not answered, or a precondition has failed.
+fn is_held_by_check(evaluation: &Evaluation<'_>) -> bool {
+    evaluation.waits_for.iter().any(|wait| match wait.kind {
+        WaitKind::Precondition | WaitKind::Gate | WaitKind::Unknown => true,
+        WaitKind::Soak
+        | WaitKind::Approval
+        | WaitKind::Window
+        | WaitKind::ReadyNode
+        | WaitKind::Order
+        | WaitKind::SharedBudget => false,
+    })
+}
+
 /// The wait for nodes that others disturb.
 fn shared_budget(step: &str) -> WaitsFor {
     WaitsFor {
@@ -294,5 +316,6 @@ fn shared_budget(step: &str) -> WaitsFor {
         step: step.to_owned(),
         domain: None,
         until: None,
+        check: None,
     }
 }

@@ -47,14 +47,14 @@ impl<'w> Step<'_, 'w> {
             }
             Paced::Stalled(why) => Halt::End(Outcome::Paused { why }),
             Paced::Held(waits_for) if self.waits_itself(&waits_for) => Halt::Wait,
-            Paced::Held(waits_for) => Halt::End(Outcome::Waiting { waits_for }),
+            Paced::Held(waits_for) => Halt::End(self.waiting(waits_for)),
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
                 Halt::End(Outcome::Paused {
                     why: PauseReason::Failed {
                         failed,
                         not_aborted: None,
-                        overdue: self.state.overdue,
+                        cause: self.state.cause.clone(),
                     },
                 })
             }

@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::outcome::Replaced;
+use super::outcome::{FailedGate, Replaced};
 use super::progress::{Arrival, Progress, Report};
 use super::request::Delete;
+use crate::checks::CheckFinding;
 use crate::plan::{ApiVersion, ContainerLog, LockStatus, Plan};
 use crate::steps::WaitsFor;
 use daemonset::model::{NodeName, PodName, RevisionName, Uid};
@@ -145,6 +146,12 @@ pub enum RunEventData {
         /// What a later run has to wait for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waits_for: Vec<WaitsFor>,
+        /// The gate of the policy that has failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed_gate: Option<Box<FailedGate>>,
+        /// The check that has been unknown for too long.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unknown_check: Option<Box<CheckFinding>>,
         /// Nodes that are not in the desired state, with the codes of the reasons.
         left: BTreeMap<NodeName, Vec<String>>,
     },

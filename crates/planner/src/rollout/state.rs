@@ -6,8 +6,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::checks::Checks;
 use super::event::{Answer, Event, Failure, Written};
-use super::outcome::{Attempt, ControllerStep, Overdue, PodFailure, Replaced};
+use super::outcome::{Attempt, ControllerStep, FailureCause, PodFailure, Replaced};
 use super::progress::Progress;
 use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
@@ -69,8 +70,10 @@ pub struct State {
     pub(super) approvals: BTreeMap<String, Approval>,
     /// Reading them again.
     pub(super) reading_approvals: RequestState,
-    /// Set once the rollout has taken too long.
-    pub(super) overdue: Option<Overdue>,
+    /// Set once the rollout has failed although no pod has.
+    pub(super) cause: Option<FailureCause>,
+    /// What the checks of the policy have answered.
+    pub(super) checks: Checks,
     pub(super) pods: Pods,
     /// The current series of failed requests, since the last success.
     pub(super) failing: Option<Failing>,
@@ -342,7 +345,8 @@ impl State {
             is_note_lost: None,
             approvals: task.approvals.clone(),
             reading_approvals: RequestState::Idle,
-            overdue: None,
+            cause: None,
+            checks: Checks::default(),
             pods: Pods::default(),
             failing: None,
             fatal: None,
@@ -453,6 +457,9 @@ impl State {
             Answer::Approvals(read) => {
                 self.approvals = read.unwrap_or_else(|| std::mem::take(&mut self.approvals));
                 self.reading_approvals = RequestState::RetryAt(now + READ_AGAIN);
+            }
+            Answer::Checked { question, response } => {
+                self.checks.note(&self.task.pace, &question, &response);
             }
             Answer::Noted(Ok(())) => {
                 self.failing = None;

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
-use super::outcome::{Attempt, Interference, Outcome, Overdue, PodFailure};
+use super::outcome::{Attempt, FailureCause, Interference, Outcome, Overdue, PodFailure};
 use super::progress::Report;
 use super::request::Purpose;
 use super::restart::is_template_but_for_restart;
@@ -86,6 +86,7 @@ impl<'w> Step<'_, 'w> {
             template: &template,
             note,
             approved: &approved,
+            gates_passed: &self.state.checks.gates_passed(policy),
             now: self.now,
             node_seconds: node_seconds.saturating_mul(rollouts),
         })
@@ -145,7 +146,8 @@ impl<'w> Step<'_, 'w> {
         if seconds <= i64::from(allowed.0) {
             return false;
         }
-        self.state.overdue = Some(Overdue { seconds, allowed: allowed.0 });
+        let overdue = Overdue { seconds, allowed: allowed.0 };
+        self.state.cause = Some(FailureCause::Overdue(overdue));
         true
     }
 
@@ -226,8 +228,15 @@ impl<'w> Step<'_, 'w> {
             return Ok(None);
         }
         let nodes = self.step_nodes(&view, live);
-        let evaluation = self.evaluated(&nodes, &policy, &after);
-        let waits_for = evaluation.waits_for.clone();
+        let mut evaluation = self.evaluated(&nodes, &policy, &after);
+        let checked = self.ask_checks(&nodes, &mut evaluation, &policy, &after);
+        if checked.has_failed {
+            return Ok(None);
+        }
+        let waits_for = checked.lasting(&evaluation);
+        if checked.is_asking {
+            return Err(Halt::Wait);
+        }
         if waits_for.is_empty() {
             return Ok(None);
         }
@@ -252,6 +261,20 @@ impl<'w> Step<'_, 'w> {
         Ok(Some(waits_for))
     }
 
+    /// The pause of a rollout that waits, if it is aborted without writing the target again.
+    pub(super) fn fails_while_waiting(
+        &self,
+        target: &Target,
+        live: &DaemonSet,
+    ) -> Option<PausedRollout> {
+        let pause = PausedRollout::of(live).ok().flatten()?;
+        let goes_back = match self.task.pace.on_failure {
+            OnFailure::Abort | OnFailure::Rollback => pause.state == PauseState::Waiting,
+            OnFailure::Pause => false,
+        };
+        (goes_back && !is_template(live, target.template.raw())).then_some(pause)
+    }
+
     /// The pods that have failed by their restarts since the rollout began to wait: then the last good
     /// template, which is live, stays so, and the target is not written again. To pause instead, the
     /// target has to be live.
@@ -260,14 +283,7 @@ impl<'w> Step<'_, 'w> {
         target: &Target,
         live: &'w DaemonSet,
     ) -> Option<BTreeMap<NodeName, PodFailure>> {
-        let pause = PausedRollout::of(live).ok().flatten()?;
-        let goes_back = match self.task.pace.on_failure {
-            OnFailure::Abort | OnFailure::Rollback => pause.state == PauseState::Waiting,
-            OnFailure::Pause => false,
-        };
-        if !goes_back || is_template(live, target.template.raw()) {
-            return None;
-        }
+        let pause = self.fails_while_waiting(target, live)?;
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         let max_restarts = self.task.pace.max_restarts;
@@ -323,17 +339,21 @@ impl<'w> Step<'_, 'w> {
                 self.put_back(target, Some(live), waits_for)
             }
             Some(PauseState::Aborted) | None => {
-                self.note_waiting(target)?;
-                Ok(Halt::End(Outcome::Waiting { waits_for }))
+                self.note_waiting(target, &waits_for)?;
+                Ok(Halt::End(self.waiting(waits_for)))
             }
         }
     }
 
     /// Notes that the rollout waits before its first node.
-    fn note_waiting(&mut self, target: &Target) -> Flow<()> {
+    fn note_waiting(&mut self, target: &Target, waits_for: &[WaitsFor]) -> Flow<()> {
         let template = template_digest(target.template.raw());
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
-        self.note(StepsNote::waiting(before, &template, approvals, self.now))
+        let note = StepsNote::waiting(before, &template, approvals, self.now);
+        let unknown = waits_for.iter().filter(|wait| wait.kind == WaitKind::Unknown);
+        let unknown = unknown.filter_map(|wait| wait.check.as_ref());
+        let unknown_since = unknown.map(|it| (it.check.clone(), it.since)).collect();
+        self.note(StepsNote { unknown_since, ..note })
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
@@ -360,14 +380,17 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn waits_itself(&mut self, waits_for: &[WaitsFor]) -> bool {
         let Some(limit) = self.task.wait_until else { return false };
         let end = waits_for.iter().map(|wait| wait.until.unwrap_or(limit)).max().unwrap_or(limit);
-        if self.now >= limit || end > limit {
+        if self.now >= limit || end > limit || self.unknown_for_too_long(waits_for).is_some() {
             return false;
         }
         self.wake_at(Some(end));
         if waits_for.iter().any(|wait| wait.kind.needs_person()) {
             self.read_approvals();
         }
-        if self.state.shown.waits_for != waits_for {
+        let shown = &self.state.shown.waits_for;
+        let is_shown = shown.len() == waits_for.len()
+            && shown.iter().zip(waits_for).all(|(shown, wait)| shown.is_like(wait));
+        if !is_shown {
             self.state.shown.waits_for = waits_for.to_vec();
             self.report(Report::WaitingFor(waits_for.to_vec()));
         }
@@ -419,7 +442,7 @@ impl<'w> Step<'_, 'w> {
             pause.state == PauseState::Waiting && pause.waits_for == waits_for
         };
         if found.as_ref().is_some_and(stands) && (is_good || good.is_none()) {
-            return Ok(Halt::End(Outcome::Waiting { waits_for }));
+            return Ok(Halt::End(self.waiting(waits_for)));
         }
         if self.is_done(Purpose::Wait) {
             return stale(Interference::Pause);

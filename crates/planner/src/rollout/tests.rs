@@ -3,6 +3,8 @@
 
 mod budget;
 mod careful;
+mod check_laws;
+mod checks;
 mod failing_before;
 mod failures;
 mod gates;

@@ -38,6 +38,7 @@ fn soak() -> WaitsFor {
         step: "canary".into(),
         domain: None,
         until: None,
+        check: None,
     }
 }
 

@@ -175,10 +175,11 @@ fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
     let is_complete = counted().next().is_some() && counted().all(is_updated);
     let key = format!("{step}/{}", name.name().unwrap_or_default());
     let noted = before.and_then(|note| note.steps.get(&key)).filter(|note| note.digest == digest);
-    let up_since = latest(nodes());
-    match soak::judge(noted, digest.to_owned(), is_complete, up_since, soak, input.now) {
+    let (up_since, now) = (latest(nodes()), input.now);
+    match soak::judge(noted, digest.to_owned(), is_complete, up_since, soak, now, Timestamp::MAX) {
         Progress::Running => None,
-        Progress::Done { note } => {
+        // Gates are asked about whole steps.
+        Progress::Done { note } | Progress::Soaked { note, since: _ } => {
             after.steps.insert(key, note);
             None
         }

@@ -17,7 +17,14 @@ pub(crate) enum Progress {
         /// a pod is Ready. In whole seconds.
         until: Option<Timestamp>,
     },
-    /// Its soak is over.
+    /// Its soak is over, and its gates have not passed since.
+    Soaked {
+        /// The note about it.
+        note: StepNote,
+        /// The end of the soak.
+        since: Timestamp,
+    },
+    /// Its soak is over, and its gates have passed since.
     Done {
         /// The note about it.
         note: StepNote,
@@ -35,7 +42,8 @@ impl Progress {
 ///
 /// Its soak ends at the later of two times: all pods have stayed up for its length, by the clocks
 /// of the kubelets; and it was seen complete that long ago, by the server's clock. So a kubelet
-/// whose clock is behind does not cut a soak short. What was done stays done.
+/// whose clock is behind does not cut a soak short. What was done stays done. `gates_passed` is the
+/// last time at which all gates passed; without gates, [`Timestamp::MAX`].
 pub(super) fn judge(
     noted: Option<&StepNote>,
     digest: String,
@@ -43,6 +51,7 @@ pub(super) fn judge(
     up_since: Option<Timestamp>,
     soak: Soak,
     now: Timestamp,
+    gates_passed: Timestamp,
 ) -> Progress {
     if let Some(note) = noted.filter(|note| note.done_at.is_some()) {
         return Progress::Done { note: note.clone() };
@@ -57,6 +66,7 @@ pub(super) fn judge(
     let up_since = up_since.unwrap_or(complete_at).min(now);
     let until = up_since.max(complete_at).saturating_add(soak.duration());
     match until {
+        Ok(since) if now >= since && gates_passed < since => Progress::Soaked { note, since },
         Ok(until) if now >= until => {
             note.done_at = Some(now);
             Progress::Done { note }

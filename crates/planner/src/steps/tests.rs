@@ -31,6 +31,7 @@ struct World {
     nodes: Vec<(Node, Is)>,
     policy: PolicySpec,
     note: Option<StepsNote>,
+    gates_passed: BTreeMap<String, Timestamp>,
     approved: BTreeSet<String>,
     now: i64,
 }
@@ -52,7 +53,14 @@ fn world(policy: Value, zones: &[(&str, &[Is])]) -> World {
     let mut policy = policy;
     policy["selects"] = json!({"names": ["a/b"]});
     let policy = serde_json::from_value(policy).unwrap();
-    World { nodes, policy, note: None, approved: BTreeSet::new(), now: 1_000 }
+    World {
+        nodes,
+        policy,
+        note: None,
+        gates_passed: BTreeMap::new(),
+        approved: BTreeSet::new(),
+        now: 1_000,
+    }
 }
 
 impl World {
@@ -86,6 +94,7 @@ impl World {
             template: "t",
             note: self.note.as_ref(),
             approved: &self.approved,
+            gates_passed: &self.gates_passed,
             now: at(self.now),
             node_seconds: 60,
         };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::soak::Progress;
 use super::{Evaluation, NodeUpdate, StepsInput};
+use crate::checks::CheckFinding;
 use crate::classification::NodeBudget;
 use daemonset::model::{DaemonSetKey, PolicyStep};
 
@@ -30,6 +31,9 @@ pub struct WaitsFor {
     /// The time at which the wait ends, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// The check that has not passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Box<CheckFinding>>,
 }
 
 /// The kind of a wait.
@@ -50,6 +54,12 @@ pub enum WaitKind {
     Order,
     /// The nodes of the shared budget are disturbed, or another DaemonSet of it has stopped.
     SharedBudget,
+    /// A precondition has failed.
+    Precondition,
+    /// The gates have not passed since the end of the soak.
+    Gate,
+    /// The answer of a check is unknown.
+    Unknown,
 }
 
 impl WaitsFor {
@@ -61,7 +71,27 @@ impl WaitsFor {
             step: String::new(),
             domain: None,
             until: None,
+            check: None,
         }
+    }
+
+    /// A step that waits for a check.
+    pub(crate) fn check(kind: WaitKind, step: &str, finding: Option<CheckFinding>) -> Self {
+        Self {
+            kind,
+            daemon_set: None,
+            step: step.to_owned(),
+            domain: None,
+            until: None,
+            check: finding.map(Box::new),
+        }
+    }
+
+    /// Whether it is the same wait, whatever its numbers are.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let name = |wait: &Self| wait.check.as_ref().map(|finding| finding.check.clone());
+        let without = |wait: &Self| Self { check: None, ..wait.clone() };
+        name(self) == name(other) && without(self) == without(other)
     }
 }
 
@@ -70,7 +100,14 @@ impl WaitKind {
     pub fn needs_person(self) -> bool {
         match self {
             Self::Approval => true,
-            Self::Soak | Self::Window | Self::ReadyNode | Self::Order | Self::SharedBudget => false,
+            Self::Soak
+            | Self::Window
+            | Self::ReadyNode
+            | Self::Order
+            | Self::SharedBudget
+            | Self::Precondition
+            | Self::Gate
+            | Self::Unknown => false,
         }
     }
 }
@@ -85,7 +122,11 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
         step: step.name().to_owned(),
         domain: domain.map(str::to_owned),
         until,
+        check: None,
     };
+    if let Progress::Soaked { .. } = &step.progress {
+        return vec![wait(WaitKind::Gate, None, None)];
+    }
     if let Progress::Complete { note: _, until } = &step.progress {
         return vec![wait(WaitKind::Soak, None, *until)];
     }
@@ -136,7 +177,7 @@ fn is_under_way(input: &StepsInput<'_, '_>) -> bool {
 /// `step canary soaks until 2026-01-01T00:00:00Z`.
 impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, daemon_set, step, domain, until } = self;
+        let Self { kind, daemon_set, step, domain, until, check } = self;
         match (kind, daemon_set) {
             (WaitKind::Order, Some(first)) => return write!(f, "it comes after {first}"),
             (WaitKind::SharedBudget, Some(sibling)) => {
@@ -157,7 +198,13 @@ impl fmt::Display for WaitsFor {
             WaitKind::ReadyNode => " has no Ready node",
             WaitKind::Order => " comes after another DaemonSet",
             WaitKind::SharedBudget => " waits for nodes of the shared budget",
+            WaitKind::Precondition => " waits for a precondition",
+            WaitKind::Gate => " waits for its gates",
+            WaitKind::Unknown => " waits for a check that is unknown",
         })?;
+        if let Some(finding) = check {
+            write!(f, " since {}: {finding}", finding.since)?;
+        }
         match (kind, until) {
             (_, None) => Ok(()),
             (WaitKind::Window, Some(until)) => write!(f, ", the next one opens at {until}"),
@@ -166,7 +213,10 @@ impl fmt::Display for WaitsFor {
                 | WaitKind::Approval
                 | WaitKind::ReadyNode
                 | WaitKind::Order
-                | WaitKind::SharedBudget,
+                | WaitKind::SharedBudget
+                | WaitKind::Precondition
+                | WaitKind::Gate
+                | WaitKind::Unknown,
                 Some(until),
             ) => write!(f, " until {until}"),
         }

@@ -146,6 +146,7 @@ pub(crate) fn soak() -> WaitsFor {
         daemon_set: None,
         step: "canary".into(),
         domain: None,
+        check: None,
         until: Some("2026-08-01T12:30:00Z".parse().unwrap()),
     }
 }

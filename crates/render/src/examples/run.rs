@@ -57,6 +57,8 @@ pub(crate) fn events() -> Vec<RunEvent> {
             slowest: vec![slowest],
             evidence: BTreeMap::from([("a-3".into(), evidence)]),
             waits_for: vec![],
+            failed_gate: None,
+            unknown_check: None,
             left: BTreeMap::from([("a-3".into(), vec!["notAvailable".to_owned()])]),
         },
         RunEventData::RunEnded { exit_code: 4 },

@@ -184,7 +184,8 @@ fn facts(daemon_set: &DaemonSetView<'_>) -> impl Iterator<Item = Html> {
     // Steps have a table.
     let waves = daemon_set.waves.iter().filter(|_| daemon_set.steps.is_empty()).map(wave_words);
     let owned = daemon_set.owned.iter().map(|it| it.sentence());
-    facts.into_iter().flatten().chain(waves).chain(owned).map(Html::from)
+    let checks = daemon_set.checks.iter().cloned();
+    facts.into_iter().flatten().chain(checks).chain(waves).chain(owned).map(Html::from)
 }
 
 fn wave_words(wave: &WaveView<'_>) -> String {

@@ -37,7 +37,8 @@ fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOpti
         daemon_set.shared_budget.as_ref().map(|(words, keys)| format!("{words} {}", code(keys))),
         daemon_set.counters.clone(),
     ];
-    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    let checks = daemon_set.checks.iter().map(|check| prose(check));
+    let facts: Vec<String> = facts.into_iter().flatten().chain(checks).collect();
     blocks.push(items(&facts, facts.len(), "fact"));
     blocks.extend(owned(daemon_set, depth));
     if daemon_set.steps.is_empty() {

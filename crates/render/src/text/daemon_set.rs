@@ -42,6 +42,9 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: Te
     for (style, fact) in facts.into_iter().filter_map(|(style, fact)| Some((style, fact?))) {
         page.push(Line::at(INDENT).styled(style, fact));
     }
+    for check in &daemon_set.checks {
+        page.push(Line::at(INDENT).styled(ASIDE, format!("Check: {}.", neutral::line(check))));
+    }
     let columns = wave_columns(&daemon_set.waves);
     // What takes hours or days comes before the details.
     steps(page, daemon_set, columns, options);

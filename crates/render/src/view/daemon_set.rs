@@ -11,9 +11,9 @@ use super::steps::{StepView, Times, earliest_end, wait_words};
 use super::timeline::TimelineView;
 use daemonset::model::{Cascade, DaemonSetKey, ManagedBy};
 use planner::plan::{
-    Access, Action, ActionTotals, BaseChange, Change, Counters, DaemonSetForecast, DaemonSetPlan,
-    FieldChange, FieldOwner, NewPods, NodePlan, PauseState, PausedRollout, Reason, RevisionKind,
-    RevisionPlan, SharedBudget, Strategy, Wave, Zones,
+    Access, Action, ActionTotals, BaseChange, Change, CheckPlan, CheckRole, Counters,
+    DaemonSetForecast, DaemonSetPlan, FieldChange, FieldOwner, NewPods, NodePlan, PauseState,
+    PausedRollout, Reason, RevisionKind, RevisionPlan, SharedBudget, Strategy, Wave, Zones,
 };
 use planner::words::count;
 
@@ -40,6 +40,8 @@ pub(crate) struct DaemonSetView<'a> {
     /// `at most 2 nodes disturbed at once, together with`, and the DaemonSets that share that
     /// budget, separated by commas.
     pub shared_budget: Option<(String, String)>,
+    /// `gate errors: sum(rate(errors[5m])), at most 0.01`; from others.
+    pub checks: Vec<String>,
     /// `RollingUpdate, at most 42 of 412 unavailable`.
     pub strategy: String,
     /// Whether a run can replace the pods of a wave by its number (`ds-apply step --wave`).
@@ -133,6 +135,7 @@ impl<'a> DaemonSetView<'a> {
             policy,
             after,
             shared_budget,
+            checks,
             strategy,
             pause,
             live_template: _,
@@ -172,6 +175,7 @@ impl<'a> DaemonSetView<'a> {
             policy: policy.as_deref(),
             after: (!after.is_empty()).then(|| after.join(", ")),
             shared_budget: shared_budget.as_ref().and_then(|it| shared_words(it, &plan.key())),
+            checks: checks.iter().map(check_words).collect(),
             strategy: strategy_words(*strategy, &plan.waves),
             can_step,
             on_delete: *strategy == Strategy::OnDelete && plan.waves.is_empty(),
@@ -229,6 +233,17 @@ fn shared_words(shared: &SharedBudget, own: &DaemonSetKey) -> Option<(String, St
         daemon_sets.iter().map(String::as_str).filter(|other| *other != own).collect();
     let words = format!("at most {} disturbed at once, together with", count(*nodes, "node"));
     (!others.is_empty()).then(|| (words, others.join(", ")))
+}
+
+/// A check in words.
+fn check_words(check: &CheckPlan) -> String {
+    let CheckPlan { name, role, asks, interval_seconds: _, only_during_runs } = check;
+    let role = match role {
+        CheckRole::Precondition => "precondition",
+        CheckRole::Gate => "gate",
+    };
+    let when = if *only_during_runs { "; sampled only during a run" } else { "" };
+    format!("{role} {name}: {asks}{when}")
 }
 
 /// Fields in conflict, then those that are kept.

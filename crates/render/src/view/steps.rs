@@ -241,7 +241,7 @@ fn state_words(
 
 /// `step canary soaks until Wed 04:40 UTC: run ds-apply again then`.
 pub(super) fn wait_words(wait: &WaitsFor, plan: &DaemonSetPlan, times: &Times) -> String {
-    let WaitsFor { kind, daemon_set, step, domain, until } = wait;
+    let WaitsFor { kind, daemon_set, step, domain, until, check } = wait;
     let whose = match domain.as_deref() {
         None if plan.steps.is_empty() => String::new(),
         None => format!("step {} ", neutral::line(step)),
@@ -272,6 +272,26 @@ pub(super) fn wait_words(wait: &WaitsFor, plan: &DaemonSetPlan, times: &Times) -
         // A plan does not decide it; a run that waits for it says so.
         (WaitKind::SharedBudget, _) => {
             format!("{whose}waits for nodes of the shared budget: run ds-apply again later")
+        }
+        // Only a run asks checks.
+        (WaitKind::Precondition | WaitKind::Gate | WaitKind::Unknown, at) => {
+            let finding = check.as_ref().map(|finding| {
+                let said = finding.to_string();
+                format!(" ({}, since {})", neutral::line(&said), times.moment(finding.since))
+            });
+            let what = match kind {
+                WaitKind::Precondition => "waits for a precondition",
+                WaitKind::Unknown => "waits for a check that is unknown",
+                WaitKind::Gate
+                | WaitKind::Soak
+                | WaitKind::Approval
+                | WaitKind::Window
+                | WaitKind::ReadyNode
+                | WaitKind::Order
+                | WaitKind::SharedBudget => "waits for its gates",
+            };
+            let until = at.map(|at| format!(" until {at}")).unwrap_or_default();
+            format!("{whose}{what}{until}{}: run ds-apply again later", finding.unwrap_or_default())
         }
     }
 }

@@ -225,7 +225,7 @@ mod tests {
                     failed: failed(1),
                     to: "agent-a".into(),
                     rolled_back: None,
-                    overdue: None,
+                    cause: None,
                 },
                 vec![
                     "aborted: new pods failed on 1 node; agent-a is live; 1 more node has no \
@@ -242,7 +242,7 @@ mod tests {
                     why: PauseReason::Failed {
                         failed: failed(1),
                         not_aborted: Some(NotAborted::NothingBefore),
-                        overdue: None,
+                        cause: None,
                     },
                 },
                 vec![
@@ -281,7 +281,7 @@ mod tests {
             failed: failed(1),
             to: "agent-a".into(),
             rolled_back: None,
-            overdue: None,
+            cause: None,
         };
         let ending =
             Ending { outcome, interrupted: false, replaced: Vec::new(), left: BTreeMap::new() };
@@ -298,7 +298,7 @@ mod tests {
             failed: failed(25),
             to: "agent-a".into(),
             rolled_back: None,
-            overdue: None,
+            cause: None,
         };
         let words = words(outcome);
         assert_eq!(words[NAMED + 1], "  and 5 nodes more");
@@ -317,7 +317,7 @@ mod tests {
                     failed: failed(1),
                     to: "a".into(),
                     rolled_back: None,
-                    overdue: None,
+                    cause: None,
                 },
                 4,
             ),

@@ -2,7 +2,10 @@
 
 use std::fmt::Display;
 
-use super::{Deadline, Domains, OnFailure, PolicySpec, PolicyStep, Ramp, WhileWaiting};
+use super::{
+    Bound, Check, CheckKind, Deadline, Domains, EmptyAnswer, OnFailure, PolicySpec, PolicyStep,
+    PrometheusCheck, Ramp, WhileWaiting,
+};
 use crate::model::IntOrPercent;
 use crate::model::min_ready::DEFAULT as DEFAULT_MIN_READY;
 
@@ -27,6 +30,8 @@ impl PolicySpec {
             steps,
             windows,
             exclusions,
+            preconditions,
+            gates,
             while_waiting,
             max_duration,
         } = self;
@@ -59,6 +64,11 @@ impl PolicySpec {
             .then(|| differs("windows", listed(windows), listed(&after.windows))),
             (!contains(&after.exclusions, exclusions))
                 .then(|| differs("exclusions", listed(exclusions), listed(&after.exclusions))),
+            (!keep_checks(preconditions, &after.preconditions)).then(|| {
+                differs("preconditions", listed(preconditions), listed(&after.preconditions))
+            }),
+            (!keep_checks(gates, &after.gates))
+                .then(|| differs("gates", listed(gates), listed(&after.gates))),
             (*while_waiting == WhileWaiting::LastGood
                 && after.while_waiting == WhileWaiting::Target)
                 .then(|| differs("whileWaiting", "lastGood", "target")),
@@ -144,6 +154,41 @@ fn keeps(before: &PolicyStep, after: &PolicyStep) -> bool {
         && !allows_more(*max_unavailable, after.max_unavailable)
         && *approve <= after.approve
         && *soak <= after.soak
+}
+
+/// Whether all checks are kept, as strict as before. Others may be added.
+fn keep_checks(before: &[Check], after: &[Check]) -> bool {
+    before.iter().all(|check| after.iter().any(|now| keeps_check(check, now)))
+}
+
+fn keeps_check(before: &Check, after: &Check) -> bool {
+    let Check { name, interval, delay, allow, unknown_for, kind } = before;
+    name == &after.name
+        && after.interval <= *interval
+        && after.delay <= *delay
+        && after.allow <= *allow
+        && after.unknown_for <= *unknown_for
+        && keeps_kind(kind, &after.kind)
+}
+
+/// Bounds can be compared; everything else has to be the same.
+fn keeps_kind(before: &CheckKind, after: &CheckKind) -> bool {
+    let (CheckKind::Prometheus(was), CheckKind::Prometheus(is)) = (before, after) else {
+        return before == after;
+    };
+    let PrometheusCheck { address, query, min, max, empty } = was;
+    let is_within = |was: Option<Bound>, is: Option<Bound>, fits: fn(Bound, Bound) -> bool| {
+        was.is_none_or(|was| is.is_some_and(|is| fits(was, is)))
+    };
+    let is_empty_kept = match (empty, is.empty) {
+        (EmptyAnswer::Pass, _) | (_, EmptyAnswer::Fail) => true,
+        (EmptyAnswer::Unknown, after) => after != EmptyAnswer::Pass,
+        (EmptyAnswer::Fail, EmptyAnswer::Pass | EmptyAnswer::Unknown) => false,
+    };
+    (address, query) == (&is.address, &is.query)
+        && is_within(*min, is.min, |was, is| is >= was)
+        && is_within(*max, is.max, |was, is| is <= was)
+        && is_empty_kept
 }
 
 /// Whether the first list has all items of the second one.
@@ -274,6 +319,52 @@ mod tests {
         ]
     }
 
+    /// As [`cases`], for checks.
+    fn cases_of_checks() -> Vec<(Value, Value, &'static str)> {
+        let of = |field: &str, change: &Value, bounds: &Value| {
+            let mut query = json!({"address": "https://a", "query": "x"});
+            query.as_object_mut().unwrap().extend(bounds.as_object().unwrap().clone());
+            let mut check = json!({"name": "c", "allow": 1, "delay": "1m", "prometheus": query});
+            check.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            json!({field: [check]})
+        };
+        let (same, bounds) = (json!({}), json!({"min": 1, "max": 2}));
+        let gate = |change: Value| of("gates", &change, &bounds);
+        let bound = |bounds: Value| of("gates", &same, &bounds);
+        let before = || gate(json!({}));
+        let text = "gates from c: x, at least 1, at most 2, 1 may fail, after 1m to";
+        vec![
+            (before(), json!({}), text),
+            (before(), before(), ""),
+            (json!({}), before(), ""),
+            (of("preconditions", &same, &bounds), json!({}), "preconditions from c: x"),
+            (of("preconditions", &same, &bounds), before(), "preconditions from c: x"),
+            (before(), gate(json!({"name": "d"})), text),
+            (before(), gate(json!({"allow": 2})), text),
+            (before(), gate(json!({"delay": "2m"})), text),
+            (before(), gate(json!({"interval": "2m"})), text),
+            (before(), gate(json!({"unknownFor": "2h"})), text),
+            (
+                before(),
+                gate(json!({"allow": 0, "delay": "0s", "interval": "1s", "unknownFor": "1m"})),
+                "",
+            ),
+            (before(), bound(json!({"min": 1.1, "max": 1.9})), ""),
+            (before(), bound(json!({"min": 0.9, "max": 2})), text),
+            (before(), bound(json!({"min": 1, "max": 2.1})), text),
+            (before(), bound(json!({"max": 2})), text),
+            (bound(json!({"max": 2})), bound(json!({"min": 0, "max": 2})), ""),
+            (before(), bound(json!({"min": 1, "max": 2, "empty": "pass"})), text),
+            (before(), bound(json!({"min": 1, "max": 2, "empty": "fail"})), ""),
+            (bound(json!({"max": 2, "empty": "fail"})), bound(json!({"max": 2})), "gates from"),
+            (
+                json!({"gates": [{"name": "c", "command": ["a"]}]}),
+                json!({"gates": [{"name": "c", "command": ["b"]}]}),
+                "gates from c: `a` exits with 0 to c: `b` exits with 0",
+            ),
+        ]
+    }
+
     #[test]
     fn each_field_that_is_loosened_is_named() {
         let spec = |fields: &Value| -> PolicySpec {
@@ -281,7 +372,7 @@ mod tests {
             spec.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
             serde_json::from_value(spec).unwrap()
         };
-        for (before, after, want) in cases() {
+        for (before, after, want) in cases().into_iter().chain(cases_of_checks()) {
             let found = spec(&before).loosened_by(&spec(&after));
             assert_eq!(found.len(), usize::from(!want.is_empty()), "{before} {after}: {found:?}");
             assert!(found.concat().starts_with(want), "{before} {after}: {found:?}");

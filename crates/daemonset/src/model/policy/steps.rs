@@ -201,6 +201,19 @@ impl Selector {
     }
 }
 
+/// Reads a label selector strictly: with a misspelt field, it would select everything. For
+/// `deserialize_with`.
+pub(super) fn label_selector<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<LabelSelector, D::Error> {
+    match Selector::deserialize(deserializer)?.checked().map_err(de::Error::custom)? {
+        StepSelector::Labels(selector) => Ok(selector),
+        StepSelector::Names(_) => {
+            Err(de::Error::custom("set `matchLabels` or `matchExpressions`, not `names`"))
+        }
+    }
+}
+
 /// Upstream's rules for a requirement (`ValidateLabelSelectorRequirement`).
 fn check(requirement: &LabelSelectorRequirement) -> Result<(), String> {
     let LabelSelectorRequirement { key, operator, values } = requirement;
@@ -253,25 +266,7 @@ impl fmt::Display for StepNodes {
                 let names: Vec<&str> = names.iter().map(NodeName::as_str).collect();
                 f.write_str(&names.join(" "))
             }
-            Self::Selected(StepSelector::Labels(selector)) => {
-                let mut first = true;
-                let LabelSelector { match_labels, match_expressions } = selector;
-                let mut comma = |f: &mut fmt::Formatter<'_>| {
-                    if std::mem::take(&mut first) { Ok(()) } else { f.write_str(",") }
-                };
-                for (key, value) in match_labels.iter() {
-                    comma(f)?;
-                    write!(f, "{key}={value}")?;
-                }
-                for LabelSelectorRequirement { key, operator, values } in match_expressions {
-                    comma(f)?;
-                    write!(f, "{key} {operator}")?;
-                    if !values.is_empty() {
-                        write!(f, " ({})", values.join(","))?;
-                    }
-                }
-                Ok(())
-            }
+            Self::Selected(StepSelector::Labels(selector)) => selector.fmt(f),
         }
     }
 }
@@ -300,13 +295,19 @@ enum StepNodesSchema {
     #[serde(rename_all = "camelCase")]
     Names { names: Vec<String> },
     /// A label selector, as in Kubernetes.
-    #[serde(rename_all = "camelCase")]
-    Labels {
-        /// Labels that a node must have, all of them.
-        match_labels: Option<std::collections::BTreeMap<String, String>>,
-        /// Requirements that must all hold.
-        match_expressions: Option<Vec<RequirementSchema>>,
-    },
+    Labels(LabelsSchema),
+}
+
+/// A label selector, as in Kubernetes.
+#[derive(JsonSchema)]
+#[schemars(rename = "LabelSelector")]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(super) struct LabelsSchema {
+    /// Labels that it must have, all of them.
+    match_labels: Option<std::collections::BTreeMap<String, String>>,
+    /// Requirements that must all hold.
+    match_expressions: Option<Vec<RequirementSchema>>,
 }
 
 /// The JSON schema of a requirement of a label selector.

@@ -3,20 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Attempt, PodFailure};
+use super::{Attempt, FailureCause, PodFailure};
+use crate::checks::CheckFinding;
 use crate::plan::Age;
 use crate::rollout::event::Failure;
 use crate::words::count;
 use daemonset::model::{NodeName, RevisionName, RevisionNumber};
-
-/// The rollout has taken longer than the policy's `maxDuration`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overdue {
-    /// Seconds since its first delete.
-    pub seconds: i64,
-    /// Seconds that the policy allows.
-    pub allowed: u32,
-}
 
 /// The reason why a run paused.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +19,18 @@ pub enum PauseReason {
         failed: BTreeMap<NodeName, PodFailure>,
         /// The reason why the last good template was not restored, if it should have been.
         not_aborted: Option<NotAborted>,
-        /// Set if it failed because it took too long.
-        overdue: Option<Overdue>,
+        /// Set if it failed although no pod has.
+        cause: Option<FailureCause>,
+    },
+    /// The answer of a check has been unknown for too long. What is live is the same as if the
+    /// rollout waited.
+    CheckUnknown {
+        /// The check, since when, and why.
+        finding: Box<CheckFinding>,
+        /// Duration in seconds.
+        seconds: i64,
+        /// Seconds that the policy allows.
+        allowed: u32,
     },
     /// `maxUnavailable` is reached or exceeded, and the unavailable nodes do not recover.
     MaxUnavailableReached {
@@ -147,24 +149,22 @@ pub enum NotAborted {
     },
 }
 
-impl fmt::Display for Overdue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seconds, allowed } = self;
-        write!(f, "the rollout has taken {}, ", Age(*seconds))?;
-        write!(f, "at most {} allowed (`maxDuration`)", Age((*allowed).into()))
-    }
-}
-
 impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed { failed, not_aborted, overdue } => {
-                match overdue {
-                    Some(overdue) => write!(f, "{overdue}")?,
+            Self::Failed { failed, not_aborted, cause } => {
+                match cause {
+                    Some(cause) => write!(f, "{cause}")?,
                     None => write!(f, "new pods failed on {}", count(failed.len(), "node"))?,
                 }
                 not_aborted.iter().try_for_each(|why| write!(f, "; not aborted: {why}"))
             }
+            Self::CheckUnknown { finding, seconds, allowed } => write!(
+                f,
+                "unknown for {}, at most {} allowed (`unknownFor`): {finding}",
+                Age(*seconds),
+                Age((*allowed).into())
+            ),
             Self::MaxUnavailableReached { unavailable, allowed, seconds } => write!(
                 f,
                 "`maxUnavailable` reached for {}: {unavailable} unavailable, at most {allowed} \

@@ -29,7 +29,7 @@ fn policy(run: Run, on_failure: OnFailure) -> Run {
 #[test]
 fn abort_restores_the_good_template_and_deletes_nothing() {
     let mut run = Run::apply(bad(6, 2), "v2").finish();
-    let Outcome::Aborted { failed, to, rolled_back: None, overdue: None } = run.outcome() else {
+    let Outcome::Aborted { failed, to, rolled_back: None, cause: None } = run.outcome() else {
         panic!("{}", run.outcome())
     };
     assert_eq!((failed.len(), run.deletes.len()), (2, 2));

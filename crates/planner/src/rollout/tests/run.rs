@@ -13,7 +13,9 @@ use crate::rollout::{
     AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome,
     Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
 };
-use daemonset::model::{OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid};
+use daemonset::model::{
+    CheckQuestion, CheckResponse, OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid,
+};
 
 /// A pending request.
 #[derive(Clone, Debug)]
@@ -25,6 +27,7 @@ enum Request {
     Forget(String),
     Note(Box<StepsNote>),
     ReadApprovals,
+    Ask(CheckQuestion),
 }
 
 /// The fate of a request.
@@ -54,6 +57,8 @@ pub(super) struct Run {
     pub steps: usize,
     pub deletes: Vec<Delete>,
     pub reports: Vec<Report>,
+    /// The questions that were asked, and what came back.
+    pub answers: Vec<(CheckQuestion, CheckResponse)>,
     /// Nodes that lost an available pod by a delete of this run, and have none yet.
     robbed: BTreeSet<String>,
     /// The maximum number of them at one moment.
@@ -135,6 +140,7 @@ impl Run {
             steps: 0,
             deletes: Vec::new(),
             reports: Vec::new(),
+            answers: Vec::new(),
             robbed: BTreeSet::new(),
             most_deleted_from: 0,
             most_unavailable: 0,
@@ -219,11 +225,18 @@ impl Run {
                 Effect::Remember { digest } => self.requests.push_back(Request::Remember(digest)),
                 Effect::Forget { digest } => self.requests.push_back(Request::Forget(digest)),
                 Effect::Note(note) => self.requests.push_back(Request::Note(note)),
+                Effect::Ask(questions) => {
+                    self.requests.extend(questions.into_iter().map(Request::Ask));
+                }
                 Effect::ReadApprovals => self.requests.push_back(Request::ReadApprovals),
                 Effect::Report(report) => self.reports.push(report),
                 Effect::WakeAt(at) => self.wake = Some(at),
                 Effect::Finish(ending) => {
                     let hurries = self.state.stop.is_some_and(Stop::leaves);
+                    // Questions change nothing, so the end does not wait for their answers.
+                    self.requests.retain(|request| !matches!(request, Request::Ask(_)));
+                    let is_question = |answer: &Answer| matches!(answer, Answer::Checked { .. });
+                    self.delayed.retain(|answer| !is_question(answer));
                     assert!(hurries || self.requests.is_empty() && self.delayed.is_empty());
                     self.ended = Some(*ending);
                 }
@@ -298,6 +311,7 @@ impl Run {
                 }
                 Answer::Noted(said(Ok(())))
             }
+            Request::Ask(question) => self.ask(question),
             Request::ReadApprovals => {
                 Answer::Approvals((!failed).then(|| self.sim.approvals.clone()))
             }
@@ -320,6 +334,13 @@ impl Run {
         let Some(answer) = self.delayed.pop_back() else { return false };
         self.feed(Event::Answer(answer), age);
         true
+    }
+
+    /// Answers a question: by what the test has set for the check, else it passes.
+    fn ask(&mut self, question: CheckQuestion) -> Answer {
+        let response = self.sim.respond(&question);
+        self.answers.push((question.clone(), response.clone()));
+        Answer::Checked { question: Box::new(question), response }
     }
 
     fn delete(&mut self, delete: &Delete) -> Result<(), Failure> {
@@ -354,7 +375,11 @@ impl Run {
 
     /// One second without faults: requests are answered, observations are fresh.
     pub(super) fn settle(&mut self) {
-        while self.deliver(0) || self.post(Post::Delivered) {}
+        for _ in 0..1_000 {
+            if !self.deliver(0) && !self.post(Post::Delivered) {
+                break;
+            }
+        }
         self.pass(1);
         if self.ended.is_none() {
             self.look();

@@ -11,8 +11,9 @@ use crate::rollout::{
 };
 use daemonset::controller::test_cluster::{Cluster, node};
 use daemonset::model::{
-    Approval, ContainerFailure, DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
-    REVISION_HASH_LABEL, Revision, StepsNote, Uid,
+    Approval, CheckEndpoint, CheckQuestion, CheckResponse, CheckSeries, ContainerFailure,
+    DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness, REVISION_HASH_LABEL, Revision,
+    Series, StepsNote, Uid, Unanswered,
 };
 
 /// The behavior of the pods of a template.
@@ -31,6 +32,15 @@ pub(super) enum Fate {
     EndsAfter(i64),
     /// The API server rejects their creation.
     NotCreated,
+}
+
+/// What a check measures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Measured {
+    /// This value.
+    Value(f64),
+    /// Prometheus is down.
+    Down,
 }
 
 /// An observation of the cluster at one moment.
@@ -88,6 +98,8 @@ pub(super) struct Sim {
     pub writes: Vec<Write>,
     /// The annotation of `kubectl rollout restart`.
     restart: Option<Value>,
+    /// The value of each check from a time on, the latest last; 1 before.
+    pub values: Vec<(&'static str, Timestamp, Measured)>,
 }
 
 pub(super) const REFUSED: &str = "pods \"foo-\" is forbidden: violates PodSecurity";
@@ -118,6 +130,7 @@ impl Sim {
             approvals: BTreeMap::new(),
             writes: Vec::new(),
             restart: None,
+            values: Vec::new(),
         };
         sim.edit(|spec| spec["updateStrategy"] = strategy.clone());
         sim.pass(60);
@@ -343,6 +356,42 @@ impl Sim {
             uid: self.cluster.daemon_set.uid.clone(),
             resource_version: self.version.to_string(),
         })
+    }
+
+    /// What a check measures from now on.
+    pub(super) fn measure(&mut self, check: &'static str, measured: Measured) {
+        self.values.push((check, self.now(), measured));
+    }
+
+    /// What a check measures at a time.
+    fn measured(&self, check: &str, at: Timestamp) -> Measured {
+        let mut values = self.values.iter().rev();
+        let last = values.find(|(name, from, _)| *name == check && *from <= at);
+        last.map_or(Measured::Value(1.0), |(_, _, measured)| *measured)
+    }
+
+    /// Answers a question as a Prometheus does, or a service.
+    pub(super) fn respond(&self, question: &CheckQuestion) -> CheckResponse {
+        let CheckQuestion { name, endpoint, from, until, interval, .. } = question;
+        if self.measured(name, self.now()) == Measured::Down {
+            let message = "it does not answer".to_owned();
+            return CheckResponse::Unanswered(Unanswered { message });
+        }
+        if !matches!(endpoint, CheckEndpoint::Prometheus { .. }) {
+            let is_expected = self.measured(name, self.now()) == Measured::Value(1.0);
+            let detail = "status 503".to_owned();
+            return CheckResponse::Sample { at: self.now(), is_expected, detail };
+        }
+        let seconds = i64::from(interval.0);
+        let count = until.duration_since(*from).as_secs() / seconds;
+        let times = (0..=count).map(|n| *from + SignedDuration::from_secs(n * seconds));
+        let points = times.filter_map(|at| match self.measured(name, at) {
+            Measured::Value(value) => Some((at, value)),
+            Measured::Down => None,
+        });
+        let series = Series { labels: vec!["job=agent".into()], points: points.collect() };
+        let series = CheckSeries { step: interval.0, series: vec![series], warnings: vec![] };
+        CheckResponse::Series(series)
     }
 
     /// Executes a delete.

@@ -388,7 +388,14 @@ impl World {
                 }
                 (WaitKind::Soak | WaitKind::Window | WaitKind::ReadyNode, None)
                 | (WaitKind::ReadyNode, Some(_))
-                | (WaitKind::Order | WaitKind::SharedBudget, _) => {
+                | (
+                    WaitKind::Order
+                    | WaitKind::SharedBudget
+                    | WaitKind::Precondition
+                    | WaitKind::Gate
+                    | WaitKind::Unknown,
+                    _,
+                ) => {
                     self.observer.broken.push(format!("waits for ever: {wait}"));
                 }
             }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::run::{Run, plain_pace, task};
 use super::sim::{Fate, Sim, on_delete};
 use crate::plan::PauseState;
-use crate::rollout::{Extent, Goal, Outcome, Purpose, RolledBack, Task};
+use crate::rollout::{Extent, FailureCause, Goal, Outcome, Purpose, RolledBack, Task};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::node;
 use daemonset::model::{Approval, PolicySpec, Ramp};
 
-fn policy(fields: Value) -> PolicySpec {
+pub(super) fn policy(fields: Value) -> PolicySpec {
     let mut fields = fields;
     fields["selects"] = json!({"names": ["default/foo"]});
     let read: PolicySpec = serde_json::from_value(fields).unwrap();
@@ -18,7 +18,7 @@ fn policy(fields: Value) -> PolicySpec {
 }
 
 /// `ds-apply` of an image under this policy, to its end.
-fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
+pub(super) fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
     let note = sim.note.clone();
     Run::apply(sim, image)
         .with(|task| {
@@ -39,7 +39,7 @@ fn start(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
 }
 
 /// Kinds of what is waited for.
-fn waits(run: &Run) -> Vec<WaitKind> {
+pub(super) fn waits(run: &Run) -> Vec<WaitKind> {
     match run.outcome() {
         Outcome::Waiting { waits_for } => waits_for.iter().map(|wait| wait.kind).collect(),
         other => panic!("it does not wait: {other}"),
@@ -394,7 +394,9 @@ fn a_rollout_that_takes_too_long_fails() {
     let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
     sim.pass(1_900);
     let late = run(sim, "v2", &canary);
-    let Outcome::Aborted { overdue: Some(overdue), failed, .. } = late.outcome() else {
+    let Outcome::Aborted { cause: Some(FailureCause::Overdue(overdue)), failed, .. } =
+        late.outcome()
+    else {
         panic!("{}", late.outcome())
     };
     assert_eq!((overdue.allowed, failed.len()), (1_800, 0));

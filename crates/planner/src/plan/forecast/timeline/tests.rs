@@ -42,7 +42,14 @@ fn domain(nodes: usize, limit: u32, at_once: u32, soak_seconds: u32) -> Wave {
 
 fn soak(step: &str, domain: Option<&str>, until: i64) -> WaitsFor {
     let (step, domain) = (step.to_owned(), domain.map(str::to_owned));
-    WaitsFor { kind: WaitKind::Soak, daemon_set: None, step, domain, until: Some(at(until)) }
+    WaitsFor {
+        kind: WaitKind::Soak,
+        daemon_set: None,
+        step,
+        domain,
+        until: Some(at(until)),
+        check: None,
+    }
 }
 
 /// From second 0 on, with these windows.

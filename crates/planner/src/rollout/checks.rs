@@ -1,0 +1,327 @@
+//! The checks of a policy in a rollout: when they are asked, how long an answer counts, and what
+//! follows from it.
+//!
+//! Gates are sampled while updated nodes exist; one that fails, fails the rollout. Preconditions are
+//! asked before a node begins; one that fails lets the rollout wait. An answer counts for the
+//! check's `interval`, and for the step in progress. While one that is needed is missing or
+//! unknown, nothing is deleted. A run that is started again asks anew. Not here: what an answer
+//! means ([`checks`](crate::checks)); the way back, which asks nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::decide::Step;
+use super::effect::Effect;
+use super::outcome::{FailedGate, FailureCause, Outcome, PauseReason};
+use crate::checks::{CheckAnswer, CheckFinding, CheckReason, judge};
+use crate::steps::{Evaluation, NodeUpdate, Sampled, StepNode, WaitKind, WaitsFor};
+use daemonset::model::{Check, CheckQuestion, CheckResponse, DaemonSet, NodeName, PolicySpec};
+
+/// What the checks have answered in this run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Checks {
+    /// Questions without an answer yet, by check, with the step in progress.
+    asked: BTreeMap<String, String>,
+    answered: BTreeMap<String, Answered>,
+    /// The last time at which each check passed, by the step that was in progress: a step that is
+    /// done stays so until that is noted.
+    passed: BTreeMap<String, BTreeMap<String, Timestamp>>,
+    /// Number of samples that have failed, by check: of those that are only known at the moment.
+    failed_samples: BTreeMap<String, u32>,
+}
+
+/// The last answer of a check.
+#[derive(Clone, Debug)]
+struct Answered {
+    /// The step that was in progress.
+    step: String,
+    /// The time up to which it tells.
+    until: Timestamp,
+    answer: CheckAnswer,
+}
+
+/// What the checks say now.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// Whether an answer that is needed is missing: nothing may begin, and nothing ends.
+    pub is_asking: bool,
+    /// Whether a gate has failed.
+    pub has_failed: bool,
+}
+
+impl Checked {
+    /// What is waited for, unless it may be over with the next answer.
+    pub(super) fn lasting(&self, evaluation: &Evaluation<'_>) -> Vec<WaitsFor> {
+        if self.is_asking { Vec::new() } else { evaluation.waits_for.clone() }
+    }
+}
+
+/// One check as it is now.
+enum Now {
+    /// It has answered, and the answer counts.
+    Answered(CheckAnswer, Timestamp),
+    /// Its first sample is due at this time.
+    Due(Timestamp),
+    /// It is being asked, or is about to be.
+    Asking,
+}
+
+impl Checks {
+    /// Notes an answer.
+    pub(super) fn note(
+        &mut self,
+        policy: &PolicySpec,
+        question: &CheckQuestion,
+        response: &CheckResponse,
+    ) {
+        let CheckQuestion { name, until, .. } = question;
+        let mut all = policy.preconditions.iter().chain(&policy.gates);
+        let (Some(step), Some(check)) =
+            (self.asked.remove(name), all.find(|check| check.name == *name))
+        else {
+            return;
+        };
+        let failed_before = self.failed_samples.entry(name.clone()).or_default();
+        let answer = judge(check, question, response, *failed_before);
+        if matches!(response, CheckResponse::Sample { is_expected: false, .. }) {
+            *failed_before = failed_before.saturating_add(1);
+        }
+        if answer == CheckAnswer::Pass {
+            self.passed.entry(step.clone()).or_default().insert(name.clone(), *until);
+        }
+        self.answered.insert(name.clone(), Answered { step, until: *until, answer });
+    }
+
+    /// The last time at which all gates passed, by the step that was in progress.
+    pub(super) fn gates_passed(&self, policy: &PolicySpec) -> BTreeMap<String, Timestamp> {
+        let all = |by_gate: &BTreeMap<String, Timestamp>| -> Option<Timestamp> {
+            let passed = policy.gates.iter().map(|gate| by_gate.get(&gate.name).copied());
+            passed.collect::<Option<Vec<Timestamp>>>()?.into_iter().min()
+        };
+        self.passed
+            .iter()
+            .filter_map(|(step, by_gate)| Some((step.clone(), all(by_gate)?)))
+            .collect()
+    }
+}
+
+impl Step<'_, '_> {
+    /// Asks the checks whose answers are needed. What keeps nodes from beginning is added to the
+    /// evaluation, and since when a check is unknown, to its note.
+    pub(super) fn ask_checks(
+        &mut self,
+        nodes: &[StepNode<'_>],
+        evaluation: &mut Evaluation<'_>,
+        policy: &PolicySpec,
+        live: &DaemonSet,
+    ) -> Checked {
+        if policy.preconditions.is_empty() && policy.gates.is_empty() {
+            return Checked::default();
+        }
+        let mut asking = Asking {
+            step: self,
+            evaluation,
+            updated: names(nodes, true),
+            others: names(nodes, false),
+            live,
+            questions: Vec::new(),
+            failed: None,
+            lacks_answer: false,
+            found: Vec::new(),
+        };
+        asking.gates(policy);
+        asking.preconditions(policy);
+        let Asking { step, evaluation, questions, failed, lacks_answer, found, updated, .. } =
+            asking;
+        let known: BTreeSet<&str> =
+            policy.preconditions.iter().chain(&policy.gates).map(|it| it.name.as_str()).collect();
+        evaluation.note.unknown_since.retain(|name, _| known.contains(name.as_str()));
+        if !questions.is_empty() {
+            step.push(Effect::Ask(questions));
+        }
+        let has_failed = failed.is_some();
+        if let Some(finding) = failed {
+            let gate = FailedGate { finding, nodes: updated };
+            step.state.cause = Some(FailureCause::Gate(Box::new(gate)));
+        }
+        // The wait for the gates is told by what they say.
+        if !found.is_empty() {
+            evaluation.waits_for.retain(|wait| wait.kind != WaitKind::Gate);
+        }
+        evaluation.waits_for.extend(found);
+        if lacks_answer && evaluation.waits_for.is_empty() {
+            let step = evaluation.current_step().to_owned();
+            evaluation.waits_for.push(WaitsFor::check(WaitKind::Gate, &step, None));
+        }
+        Checked { is_asking: lacks_answer, has_failed }
+    }
+
+    /// The outcome of a run that waits: paused, if a check has been unknown for too long.
+    pub(super) fn waiting(&self, waits_for: Vec<WaitsFor>) -> Outcome {
+        match self.unknown_for_too_long(&waits_for) {
+            Some(why) => Outcome::Paused { why },
+            None => Outcome::Waiting { waits_for },
+        }
+    }
+
+    /// The check that has been unknown for longer than its `unknownFor`.
+    pub(super) fn unknown_for_too_long(&self, waits_for: &[WaitsFor]) -> Option<PauseReason> {
+        let policy = &self.task.pace;
+        let unknown = waits_for.iter().filter(|wait| wait.kind == WaitKind::Unknown);
+        unknown.filter_map(|wait| wait.check.as_ref()).find_map(|finding| {
+            let mut all = policy.preconditions.iter().chain(&policy.gates);
+            let allowed = all.find(|check| check.name == finding.check)?.unknown_for.0;
+            let seconds = self.now.duration_since(finding.since).as_secs();
+            (seconds > i64::from(allowed)).then(|| {
+                let finding = finding.clone();
+                PauseReason::CheckUnknown { finding, seconds, allowed }
+            })
+        })
+    }
+}
+
+/// The context of asking.
+struct Asking<'a, 's, 'w, 'e> {
+    step: &'a mut Step<'s, 'w>,
+    evaluation: &'a mut Evaluation<'e>,
+    updated: Vec<NodeName>,
+    others: Vec<NodeName>,
+    live: &'a DaemonSet,
+    questions: Vec<CheckQuestion>,
+    failed: Option<CheckFinding>,
+    lacks_answer: bool,
+    /// What keeps nodes from beginning.
+    found: Vec<WaitsFor>,
+}
+
+impl Asking<'_, '_, '_, '_> {
+    /// Gates are sampled while updated nodes exist.
+    fn gates(&mut self, policy: &PolicySpec) {
+        let Some(Sampled { since, soaked_at }) = self.evaluation.sampled else { return };
+        for gate in &policy.gates {
+            let from = later(since, gate.delay.0);
+            match self.look(gate, from, soaked_at) {
+                Now::Due(at) => {
+                    if soaked_at.is_some() {
+                        self.wait(WaitKind::Gate, None, Some(at));
+                    }
+                }
+                Now::Asking => self.lacks_answer = true,
+                Now::Answered(CheckAnswer::Pass, _) => self.is_known(gate),
+                Now::Answered(CheckAnswer::Fail(reason), since) => {
+                    self.is_known(gate);
+                    let check = gate.name.clone();
+                    self.failed.get_or_insert(CheckFinding { check, since, reason });
+                }
+                Now::Answered(CheckAnswer::Unknown(reason), at) => self.unknown(gate, reason, at),
+            }
+        }
+    }
+
+    /// Preconditions are asked only if a node could begin otherwise.
+    fn preconditions(&mut self, policy: &PolicySpec) {
+        let waits = &self.evaluation.waits_for;
+        let may_begin = (0..self.evaluation.waves.len()).any(|at| self.evaluation.may_begin(at));
+        if !waits.is_empty() || !self.found.is_empty() || self.failed.is_some() || !may_begin {
+            return;
+        }
+        for check in &policy.preconditions {
+            let samples = i64::from(check.interval.0) * i64::from(check.allow);
+            let now = self.now();
+            let from = now.checked_sub(SignedDuration::from_secs(samples)).unwrap_or(now);
+            match self.look(check, from, None) {
+                Now::Due(_) | Now::Asking => self.lacks_answer = true,
+                Now::Answered(CheckAnswer::Pass, _) => self.is_known(check),
+                Now::Answered(CheckAnswer::Fail(reason), since) => {
+                    self.is_known(check);
+                    let finding = CheckFinding { check: check.name.clone(), since, reason };
+                    self.wait(WaitKind::Precondition, Some(finding), None);
+                }
+                Now::Answered(CheckAnswer::Unknown(reason), at) => self.unknown(check, reason, at),
+            }
+        }
+    }
+
+    /// The answer of a check, if it still counts; else asks it.
+    fn look(&mut self, check: &Check, from: Timestamp, after: Option<Timestamp>) -> Now {
+        let (now, step) = (self.now(), self.evaluation.current_step().to_owned());
+        if now < from {
+            self.step.wake_at(Some(from));
+            return Now::Due(from);
+        }
+        // Questions have whole seconds: one that is asked in the second in which a soak ends would
+        // not be late enough.
+        if let Some(soon) = after.map(next_second).filter(|soon| now < *soon) {
+            self.step.wake_at(Some(soon));
+            return Now::Asking;
+        }
+        let checks = &self.step.state.checks;
+        if let Some(answered) = checks.answered.get(&check.name) {
+            let ends = later(answered.until, check.interval.0);
+            let is_late_enough = after.is_none_or(|after| answered.until >= after);
+            if answered.step == step && now < ends && is_late_enough {
+                let now = Now::Answered(answered.answer.clone(), answered.until);
+                self.step.wake_at(Some(ends));
+                return now;
+            }
+        }
+        if !checks.asked.contains_key(&check.name) {
+            self.ask(check, from, now, step);
+        }
+        Now::Asking
+    }
+
+    fn ask(&mut self, check: &Check, from: Timestamp, until: Timestamp, step: String) {
+        let Some(endpoint) = check.endpoint() else { return };
+        self.step.state.checks.asked.insert(check.name.clone(), step);
+        self.questions.push(CheckQuestion {
+            name: check.name.clone(),
+            endpoint,
+            daemon_set: self.live.key.clone(),
+            nodes: self.updated.clone(),
+            others: self.others.clone(),
+            from,
+            until,
+            interval: check.interval,
+        });
+    }
+
+    fn unknown(&mut self, check: &Check, reason: CheckReason, at: Timestamp) {
+        let noted = &mut self.evaluation.note.unknown_since;
+        let since = *noted.entry(check.name.clone()).or_insert(at);
+        let finding = CheckFinding { check: check.name.clone(), since, reason };
+        self.wait(WaitKind::Unknown, Some(finding), None);
+    }
+
+    fn is_known(&mut self, check: &Check) {
+        self.evaluation.note.unknown_since.remove(&check.name);
+    }
+
+    fn wait(&mut self, kind: WaitKind, finding: Option<CheckFinding>, until: Option<Timestamp>) {
+        let wait = WaitsFor::check(kind, self.evaluation.current_step(), finding);
+        self.found.push(WaitsFor { until, ..wait });
+    }
+
+    /// The time in whole seconds, as questions have it.
+    fn now(&self) -> Timestamp {
+        let now = self.step.now;
+        Timestamp::from_second(now.as_second()).unwrap_or(now)
+    }
+}
+
+/// The names of the nodes with an available new pod, or of the other desired ones.
+fn names(nodes: &[StepNode<'_>], updated: bool) -> Vec<NodeName> {
+    let is_updated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Updated { .. });
+    let wanted = nodes.iter().filter(|node| node.is_desired && is_updated(node) == updated);
+    wanted.map(|node| node.node.name.clone()).collect()
+}
+
+fn next_second(at: Timestamp) -> Timestamp {
+    let second = at.as_second().saturating_add(i64::from(at.subsec_nanosecond() > 0));
+    Timestamp::from_second(second).unwrap_or(at)
+}
+
+fn later(at: Timestamp, seconds: u32) -> Timestamp {
+    at.saturating_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
+}

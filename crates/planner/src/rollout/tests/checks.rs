@@ -1,0 +1,188 @@
+//! Checks in a rollout: preconditions, gates, and what is unknown.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::run::Run;
+use super::sim::{Measured, Sim};
+use super::steps::{policy, run, waits};
+use crate::plan::PauseState;
+use crate::rollout::{FailureCause, Outcome, PauseReason};
+use crate::steps::WaitKind;
+use daemonset::model::PolicySpec;
+
+/// A canary that soaks, and a gate.
+fn gated(change: &Value) -> PolicySpec {
+    let mut gate = json!({
+        "name": "errors", "interval": "10s",
+        "prometheus": {"address": "https://prom.example", "query": "errors", "max": 1},
+    });
+    gate.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+    policy(json!({
+        "steps": [{"name": "canary", "nodes": 2, "soak": "60s"}], "gates": [gate],
+    }))
+}
+
+fn until_waiting(policy: &PolicySpec) -> Run {
+    let first = run(Sim::of(6, &json!(3)), "v2", policy);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 2));
+    first
+}
+
+/// The next run, after this time.
+fn later(mut run_before: Run, seconds: i64, policy: &PolicySpec) -> Run {
+    run_before.sim.pass(seconds);
+    run(run_before.sim, "v2", policy)
+}
+
+#[test]
+fn gates_that_pass_let_a_rollout_end() {
+    let policy = gated(&json!({}));
+    let last = later(until_waiting(&policy), 60, &policy);
+    assert_eq!(*last.outcome(), Outcome::Done);
+    assert_eq!((last.deletes.len(), last.pause()), (4, None));
+    let note = last.sim.note.as_ref().unwrap();
+    assert!(note.sampled_since.is_empty() && note.unknown_since.is_empty(), "{note:?}");
+}
+
+#[test]
+fn a_threshold_crossed_between_two_runs_aborts_with_values_and_nodes() {
+    let policy = gated(&json!({}));
+    let mut first = until_waiting(&policy);
+    // It is good again when the next run comes.
+    first.sim.pass(20);
+    first.sim.measure("errors", Measured::Value(7.5));
+    first.sim.pass(10);
+    first.sim.measure("errors", Measured::Value(1.0));
+    let writes = first.sim.writes.len();
+    let last = later(first, 60, &policy);
+    let Outcome::Aborted { failed, cause: Some(FailureCause::Gate(gate)), .. } = last.outcome()
+    else {
+        panic!("{}", last.outcome());
+    };
+    assert!(failed.is_empty());
+    assert_eq!((gate.finding.check.as_str(), gate.nodes.len()), ("errors", 2));
+    let said = last.outcome().to_string();
+    assert!(said.starts_with("aborted: gate errors failed: 7.5 at "), "{said}");
+    assert_eq!((last.deletes.len(), last.sim.live_image()), (0, "v1".to_owned()));
+    assert_eq!(last.pause().unwrap().state, PauseState::Aborted);
+    // The target was not written again only to be aborted.
+    assert_eq!(last.sim.writes.len(), writes + 1);
+    assert_eq!(last.sim.remembered.len(), 1);
+}
+
+#[test]
+fn a_gate_that_fails_during_a_wave_stops_it() {
+    let policy = gated(&json!({"allow": 1}));
+    let policy = PolicySpec { steps: Vec::new(), ..policy };
+    let mut run = Run::apply(Sim::of(9, &json!(1)), "v2").with(|task| task.pace = policy);
+    run.look();
+    run.until(|run| run.deletes.len() == 3);
+    run.sim.measure("errors", Measured::Value(2.0));
+    run.until(|_| false);
+    assert!(run.deletes.len() < 7, "{}", run.deletes.len());
+    assert!(run.outcome().to_string().contains("(2 of "), "{}", run.outcome());
+}
+
+#[test]
+fn what_is_unknown_neither_goes_on_nor_back_and_pauses_in_the_end() {
+    let policy = gated(&json!({"unknownFor": "300s"}));
+    let mut first = until_waiting(&policy);
+    first.sim.measure("errors", Measured::Down);
+    let down = later(first, 60, &policy);
+    assert_eq!((waits(&down), down.deletes.len()), (vec![WaitKind::Unknown], 0));
+    let since = down.sim.note.as_ref().unwrap().unknown_since["errors"];
+    let down = later(down, 200, &policy);
+    assert_eq!((waits(&down), down.deletes.len()), (vec![WaitKind::Unknown], 0));
+    assert_eq!(down.sim.note.as_ref().unwrap().unknown_since["errors"], since);
+    let mut paused = later(down, 200, &policy);
+    let Outcome::Paused { why: PauseReason::CheckUnknown { finding, .. } } = paused.outcome()
+    else {
+        panic!("{}", paused.outcome());
+    };
+    assert_eq!((finding.since, paused.deletes.len()), (since, 0));
+    assert_eq!(paused.sim.live_image(), "v1");
+    // It answers again, but the gap remains: what was not measured is not known.
+    paused.sim.measure("errors", Measured::Value(1.0));
+    let gap = later(paused, 10, &policy);
+    assert_eq!(waits_or_paused(&gap), "unknown");
+}
+
+fn waits_or_paused(run: &Run) -> &'static str {
+    match run.outcome() {
+        Outcome::Waiting { waits_for } if waits_for[0].kind == WaitKind::Unknown => "unknown",
+        Outcome::Paused { why: PauseReason::CheckUnknown { .. } } => "unknown",
+        _ => "other",
+    }
+}
+
+#[test]
+fn a_step_is_done_only_when_its_gates_passed_after_its_soak() {
+    // The first sample is due long after the soak.
+    let policy = gated(&json!({"delay": "200s"}));
+    let early = later(until_waiting(&policy), 61, &policy);
+    assert_eq!((waits(&early), early.deletes.len()), (vec![WaitKind::Gate], 0));
+    // The next step, which has a first new pod of its own.
+    let rest = later(early, 150, &policy);
+    assert_eq!((waits(&rest), rest.deletes.len()), (vec![WaitKind::Gate], 4));
+    assert_eq!(*later(rest, 210, &policy).outcome(), Outcome::Done);
+}
+
+#[test]
+fn the_last_step_waits_for_its_gates_too() {
+    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
+    let first = run(Sim::of(2, &json!(2)), "v2", &policy);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Gate], 2));
+    let last = later(first, 120, &policy);
+    assert_eq!((last.outcome(), last.pause()), (&Outcome::Done, None));
+}
+
+#[test]
+fn a_precondition_lets_the_rollout_wait_before_its_first_node() {
+    let policy = policy(json!({
+        "preconditions": [{"name": "quiet", "unknownFor": "300s", "http": {"url": "https://x"}}],
+    }));
+    let mut sim = Sim::of(3, &json!(1));
+    sim.measure("quiet", Measured::Value(0.0));
+    let mut busy = run(sim, "v2", &policy);
+    assert_eq!((waits(&busy), busy.deletes.len()), (vec![WaitKind::Precondition], 0));
+    assert_eq!(busy.sim.writes.len(), 0);
+    let said = busy.outcome().to_string();
+    assert!(said.contains("check quiet: status 503 at "), "{said}");
+    busy.sim.measure("quiet", Measured::Down);
+    let down = later(busy, 10, &policy);
+    assert_eq!((waits(&down), down.sim.writes.len()), (vec![WaitKind::Unknown], 0));
+    let mut paused = later(down, 301, &policy);
+    assert_eq!(waits_or_paused(&paused), "unknown");
+    assert!(matches!(paused.outcome(), Outcome::Paused { .. }));
+    paused.sim.measure("quiet", Measured::Value(1.0));
+    let last = later(paused, 10, &policy);
+    assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 3));
+}
+
+#[test]
+fn nothing_is_deleted_before_an_answer() {
+    let policy = policy(json!({
+        "preconditions": [{"name": "quiet", "http": {"url": "https://x"}}],
+    }));
+    let mut run = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.pace = policy);
+    run.look();
+    for _ in 0..50 {
+        run.pass(1);
+        run.look();
+    }
+    assert_eq!((run.deletes.len(), run.sim.writes.len(), run.answers.len()), (0, 0, 0));
+    run.until(|run| run.ended.is_some());
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 3));
+    assert!(!run.answers.is_empty());
+}
+
+/// The clock of a server has fractions of a second, questions have none.
+#[test]
+fn the_end_of_the_last_step_is_noted_once() {
+    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({})) };
+    let mut sim = Sim::of(2, &json!(2));
+    sim.cluster.now += SignedDuration::from_millis(300);
+    let run = run(sim, "v2", &policy);
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 2));
+}

@@ -1,0 +1,49 @@
+//! Since when the gates of a policy are sampled.
+
+use jiff::Timestamp;
+
+use super::{Evaluation, NodeUpdate, StepsInput};
+
+/// The samples of the gates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sampled {
+    /// Their begin: the first new pod of the step was available then.
+    pub since: Timestamp,
+    /// The end of the soak of the step in progress, if it is over: a gate has to pass after it.
+    pub soaked_at: Option<Timestamp>,
+}
+
+/// Since when the gates are sampled: since the first new pod of the step in progress was available.
+/// Before that, the samples of the step before it go on. The time is noted: a pod that restarts does
+/// not make its samples forgotten.
+pub(super) fn since(
+    evaluation: &mut Evaluation<'_>,
+    input: &StepsInput<'_, '_>,
+) -> Option<Sampled> {
+    if input.policy.gates.is_empty() {
+        return None;
+    }
+    let current = evaluation.current?;
+    let is_updated = |at: &usize| matches!(input.nodes[*at].update, NodeUpdate::Updated { .. });
+    let updated = || (0..input.nodes.len()).filter(is_updated);
+    let step = updated().map(|at| evaluation.step_of[at]).filter(|step| *step <= current).max();
+    // A node of a later step may be updated before: it was given the target by hand.
+    let step = step.or_else(|| updated().map(|at| evaluation.step_of[at]).min())?;
+    let first = updated().filter(|at| evaluation.step_of[*at] == step);
+    let first = first.filter_map(|at| match input.nodes[at].update {
+        NodeUpdate::Updated { since } => since,
+        NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => None,
+    });
+    let first = first.min().unwrap_or(input.now).min(input.now);
+    let first = Timestamp::from_second(first.as_second()).unwrap_or(first);
+    let name = evaluation.steps[step].name().to_owned();
+    let noted = evaluation.note.sampled_since.entry(name).or_insert(first);
+    *noted = (*noted).min(first);
+    let soaked_at = match evaluation.steps[current].progress {
+        super::Progress::Soaked { since, .. } => Some(since),
+        super::Progress::Running
+        | super::Progress::Complete { .. }
+        | super::Progress::Done { .. } => None,
+    };
+    Some(Sampled { since: *noted, soaked_at })
+}
