@@ -10,6 +10,7 @@ pub mod approval;
 pub(crate) mod classification;
 pub mod live_object;
 pub mod plan;
+pub mod pre_pull;
 pub mod roll;
 pub mod rollback;
 pub mod rollout;

@@ -39,6 +39,8 @@ mod observed_cluster;
 mod outcome;
 mod pace;
 mod progress;
+mod pulling;
+mod pulls;
 mod record;
 mod refusal;
 mod request;
@@ -63,12 +65,12 @@ pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
 pub use observed_cluster::ObservedCluster;
 pub use outcome::{
-    Attempt, ControllerStep, Ending, Interference, NotAborted, Outcome, Overdue, PauseReason,
-    PodFailure, Replaced, RolledBack,
+    Attempt, ControllerStep, Ending, Interference, NotAborted, NotPulled, Outcome, Overdue,
+    PauseReason, PodFailure, Replaced, RolledBack,
 };
 pub use progress::{Arrival, Progress, Report};
 pub use record::Record;
-pub use request::{Cost, Delete, Precondition, Purpose, Write};
+pub use request::{Cost, Delete, NewPuller, Precondition, Purpose, Write};
 pub use run_event::{PodEvidence, ReplacedNode, RunEvent, RunEventData, RunEventKind};
 pub use share::counted;
 pub use state::{AllowedActions, Creates, State};
@@ -76,12 +78,16 @@ pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 
 use jiff::Timestamp;
 
+use daemonset::model::PolicySpec;
+
 /// The first write of a run on this cluster, for a dry run before the run begins. `None` when the
 /// DaemonSet needs no write.
 ///
-/// The deadline of the task is ignored; the run itself checks it.
+/// The deadline of the task is ignored, and the images that come before; the run itself looks at
+/// them.
 pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) -> Option<Write> {
-    let task = Task { deadline: None, ..task.clone() };
+    let pace = PolicySpec { pre_pull: None, ..task.pace.clone() };
+    let task = Task { deadline: None, pace, ..task.clone() };
     let (_, effects) = step(State::new(task), Event::Observed, observed, now);
     effects.into_iter().find_map(|effect| match effect {
         Effect::Write(write) => Some(*write),
@@ -91,6 +97,8 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
         | Effect::Forget { .. }
         | Effect::Note(_)
         | Effect::ReadApprovals
+        | Effect::CreatePuller(_)
+        | Effect::RemovePuller { .. }
         | Effect::Report(_)
         | Effect::WakeAt(_)
         | Effect::Finish(_) => None,

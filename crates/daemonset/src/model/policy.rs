@@ -3,6 +3,7 @@
 //! A document of ds-plan next to the manifests. It is never sent to the cluster.
 
 mod loosened;
+mod pre_pull;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+pub use pre_pull::PrePull;
 pub use steps::{Domains, PolicyStep, Soak, StepNodes, StepSelector, WhileWaiting};
 
 use super::{
@@ -105,6 +107,9 @@ pub struct PolicySpec {
     /// Periods in which no window is open.
     #[serde(default)]
     pub exclusions: Vec<Exclusion>,
+    /// Pulls the images of the new pods to a node before its old pod is deleted. Default: none.
+    #[serde(default)]
+    pub pre_pull: Option<PrePull>,
     /// The template that is live between the runs of a rollout that waits.
     #[serde(default)]
     pub while_waiting: WhileWaiting,
@@ -250,6 +255,8 @@ impl PolicySpec {
             steps: Vec::new(),
             windows: Vec::new(),
             exclusions: Vec::new(),
+            // The images of earlier pods are there.
+            pre_pull: None,
             // If it has to wait for a budget, what is wanted stays.
             while_waiting: WhileWaiting::Target,
             max_duration: None,
@@ -279,6 +286,7 @@ impl Default for PolicySpec {
             steps: Vec::new(),
             windows: Vec::new(),
             exclusions: Vec::new(),
+            pre_pull: None,
             while_waiting: WhileWaiting::default(),
             max_duration: None,
             progress_deadline: Deadline::default(),

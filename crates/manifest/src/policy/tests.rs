@@ -119,7 +119,19 @@ fn errors_of_a_policy_have_their_place() {
 const REFUSED: &[(&str, &[&str])] = &[
     ("preconditions: []", &["15:3: spec.preconditions: `preconditions` is not supported yet"]),
     ("gates: [{name: a}]", &["15:3: spec.gates: `gates` is not supported yet"]),
-    ("prePull: {parallel: 1}", &["15:3: spec.prePull: `prePull` is not supported yet"]),
+    (
+        "prePull: {parallel: 0}",
+        &["15:23: spec.prePull.parallel: no node could ever pull; use 1 or more"],
+    ),
+    (
+        "prePull: {timeout: soon}",
+        &["15:22: spec.prePull.timeout: `soon` is not a duration such as 90s, 10m or 1h30m"],
+    ),
+    (
+        "sharedBudget: 2\nprePull: {}",
+        &["16:3: spec.prePull: not possible together with `sharedBudget` yet; leave out one of \
+             them"],
+    ),
     ("sharedBudget: 0", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
     ("sharedBudget: 0%", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
     (

@@ -170,6 +170,7 @@ fn removal(
         policy: None,
         after: Vec::new(),
         shared_budget: None,
+        pre_pull: None,
         strategy: strategy(&daemon_set_view.view()),
         pause,
         live_template: Some(template.clone()),

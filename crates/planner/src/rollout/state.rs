@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::event::{Answer, Event, Failure, Written};
 use super::outcome::{Attempt, ControllerStep, Overdue, PodFailure, Replaced};
 use super::progress::Progress;
+use super::pulls::Pulls;
 use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
 use super::task::{Goal, Task};
@@ -72,6 +73,8 @@ pub struct State {
     /// Set once the rollout has taken too long.
     pub(super) overdue: Option<Overdue>,
     pub(super) pods: Pods,
+    /// The images that are pulled before.
+    pub(super) pulls: Pulls,
     /// The current series of failed requests, since the last success.
     pub(super) failing: Option<Failing>,
     /// The request that the server rejected permanently.
@@ -344,6 +347,7 @@ impl State {
             reading_approvals: RequestState::Idle,
             overdue: None,
             pods: Pods::default(),
+            pulls: Pulls::default(),
             failing: None,
             fatal: None,
             blind: None,
@@ -383,6 +387,7 @@ impl State {
             || self.remembering.request == RequestState::Out
             || self.noting.request == RequestState::Out
             || self.reading_approvals == RequestState::Out
+            || self.pulls.awaits_answers()
             || self.deletes_out() > 0
     }
 
@@ -393,6 +398,11 @@ impl State {
             Some(Stop::Interrupted | Stop::InterruptedTwice) => true,
             Some(Stop::LockLost { interrupted }) => interrupted,
         }
+    }
+
+    /// Whether images could not be pulled to a node in time. The way back needs no images.
+    pub(super) fn is_dropped(&self, node: &NodeName) -> bool {
+        self.course == Course::Forward && self.pulls.dropped.contains_key(node)
     }
 
     /// Number of pending deletes.
@@ -454,6 +464,15 @@ impl State {
                 self.approvals = read.unwrap_or_else(|| std::mem::take(&mut self.approvals));
                 self.reading_approvals = RequestState::RetryAt(now + READ_AGAIN);
             }
+            Answer::PullerCreated { node, result } => {
+                if let Err(failure @ (Failure::Forbidden { .. } | Failure::Refused { .. })) =
+                    &result
+                {
+                    self.fatal = Some((Attempt::Pull, failure.clone()));
+                }
+                self.pulls.note_created(node, result, now);
+            }
+            Answer::PullerRemoved { uid, result } => self.pulls.note_removed(&uid, &result, now),
             Answer::Noted(Ok(())) => {
                 self.failing = None;
                 self.note = self.noting.sent.take();

@@ -8,6 +8,7 @@ mod failures;
 mod gates;
 mod laws;
 mod others;
+mod pre_pull;
 mod run;
 mod sim;
 mod step_cases;

@@ -10,8 +10,8 @@ use super::sim::{Seen, Sim};
 use crate::plan::{PausedRollout, template_digest};
 use crate::rollout::state::Stop;
 use crate::rollout::{
-    AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome,
-    Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
+    AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal,
+    NewPuller, Outcome, Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
 };
 use daemonset::model::{OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid};
 
@@ -25,6 +25,8 @@ enum Request {
     Forget(String),
     Note(Box<StepsNote>),
     ReadApprovals,
+    CreatePuller(Box<NewPuller>),
+    RemovePuller(Uid),
 }
 
 /// The fate of a request.
@@ -95,6 +97,7 @@ pub(super) fn task(goal: Goal) -> Task {
         note: None,
         approvals: BTreeMap::new(),
         node_seconds: None,
+        has_pullers: false,
         wait_until: None,
     }
 }
@@ -220,6 +223,10 @@ impl Run {
                 Effect::Forget { digest } => self.requests.push_back(Request::Forget(digest)),
                 Effect::Note(note) => self.requests.push_back(Request::Note(note)),
                 Effect::ReadApprovals => self.requests.push_back(Request::ReadApprovals),
+                Effect::CreatePuller(new) => self.requests.push_back(Request::CreatePuller(new)),
+                Effect::RemovePuller { pod: _, uid } => {
+                    self.requests.push_back(Request::RemovePuller(uid));
+                }
                 Effect::Report(report) => self.reports.push(report),
                 Effect::WakeAt(at) => self.wake = Some(at),
                 Effect::Finish(ending) => {
@@ -297,6 +304,15 @@ impl Run {
                     self.sim.note = Some(*note);
                 }
                 Answer::Noted(said(Ok(())))
+            }
+            Request::CreatePuller(new) => {
+                let node = new.node.clone();
+                let result = if done { self.sim.create_puller(&new) } else { Err(lost()) };
+                Answer::PullerCreated { node, result: if failed { Err(lost()) } else { result } }
+            }
+            Request::RemovePuller(uid) => {
+                let result = if done { self.sim.remove_puller(&uid) } else { Ok(()) };
+                Answer::PullerRemoved { uid, result: said(result) }
             }
             Request::ReadApprovals => {
                 Answer::Approvals((!failed).then(|| self.sim.approvals.clone()))
