@@ -57,6 +57,7 @@ fn ours(list: &Value, table: &str) -> String {
             node_selector: if selector.is_empty() { "<none>".to_owned() } else { selector },
             age_seconds: age.strip_suffix('s').map(|seconds| seconds.parse().unwrap()),
             waits_since: None,
+            pulling: Vec::new(),
             progress: None,
             pause: None,
             lock: None,

@@ -26,6 +26,7 @@ mod pictures;
 #[cfg(feature = "web")]
 mod pipelines;
 mod plan;
+mod pre_pull;
 mod programs;
 mod prune;
 mod purity;

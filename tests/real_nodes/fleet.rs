@@ -68,8 +68,19 @@ impl<'n> Fleet<'n> {
 
     /// The same, ready to be started.
     pub(crate) fn program(&self, agent: &Agent, flags: &[&str]) -> Program {
+        self.program_of(agent, |manifest, _| manifest, flags)
+    }
+
+    /// The same, with a changed manifest; the function gets the address of the registry, too.
+    pub(crate) fn program_of(
+        &self,
+        agent: &Agent,
+        change: impl Fn(String, &str) -> String,
+        flags: &[&str],
+    ) -> Program {
         let ports: Vec<u16> = self.ports().collect();
-        let manifest = agent.manifest(&self.namespace, &self.nodes.registry(), &ports);
+        let registry = self.nodes.registry();
+        let manifest = change(agent.manifest(&self.namespace, &registry, &ports), &registry);
         let arguments = [&["--yes", "-f", "agent.yaml"], flags].concat();
         at_its_pace(self.nodes.plane.ds_apply(&arguments, &[("agent.yaml", &manifest)]))
     }

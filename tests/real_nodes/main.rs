@@ -22,6 +22,7 @@ mod fleet;
 mod good;
 mod nodes;
 mod outages;
+mod pre_pull;
 mod smoke;
 mod witness;
 

@@ -75,7 +75,7 @@ trait Wire<'a>: Deserialize<'a> {
 const MESSAGE_LENGTH: usize = 512;
 
 /// Truncates a message to the longest length.
-fn cut(message: &str) -> Box<str> {
+pub(super) fn cut(message: &str) -> Box<str> {
     match message.char_indices().nth(MESSAGE_LENGTH) {
         Some((end, _)) => format!("{}…", &message[..end]).into(),
         None => message.into(),

@@ -60,6 +60,11 @@ impl Lock {
         self.renewal.note(key).await
     }
 
+    /// `metadata.uid` of the lease; empty if the server has not told it.
+    pub(super) async fn uid(&self) -> String {
+        self.renewal.uid().await
+    }
+
     /// Sets an annotation of the lease, compare-and-swap; `None` removes it. Annotations outlive
     /// the lock: the lease is never deleted.
     ///

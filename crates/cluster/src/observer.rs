@@ -8,6 +8,7 @@
 
 mod failed_create;
 mod feeds;
+mod pullers;
 mod shared;
 mod task;
 mod view;
@@ -32,7 +33,7 @@ use super::live::Decoder;
 use super::request::{REQUEST_LIMIT, Requests};
 use super::watch::{self, End, Feed};
 use super::{Clock, Error, Kind, LiveCluster, Permission, Resource, Verb};
-use daemonset::model::{ClusterInfo, Coverage, Snapshot};
+use daemonset::model::{ClusterInfo, Coverage, Snapshot, lease_name};
 
 /// Keeps a [`View`] current until it is dropped. Clones share the view, and each is notified of
 /// changes separately.
@@ -67,6 +68,7 @@ impl LiveCluster {
         let mut resources: Vec<_> =
             listed.iter().map(|(list, _)| Resource::Of(list.kind)).collect();
         resources.extend(target.events.then_some(Resource::Of(Kind::Event)));
+        resources.extend(target.pullers.then_some(Resource::Of(Kind::Pod)));
         let view = View::empty(self.name(), target);
         let shared = Arc::new(Shared::new(clock, view, &resources));
         let mut tasks = Vec::new();
@@ -78,6 +80,11 @@ impl LiveCluster {
         }
         if target.events {
             tasks.push(self.task(&shared, tasks.len(), feeds::failed_creates(target)));
+        }
+        if target.pullers {
+            let mut task = self.task(&shared, tasks.len(), feeds::pullers(target));
+            task.handler.pullers_of = Some(lease_name(target.key.name.as_str()));
+            tasks.push(task);
         }
         let watches = self.begin(tasks).await?;
         let changes = shared.subscribe();
@@ -105,6 +112,7 @@ impl LiveCluster {
                 | Resource::Version => None,
                 Resource::Of(kind) => Some(kind),
             },
+            pullers_of: None,
             snapshot_builder: SnapshotBuilder::default(),
         };
         let (requests, page_size) = (Arc::clone(&self.requests), self.page_size);
@@ -164,7 +172,7 @@ impl View {
                 masked: None,
             },
         };
-        Self { snapshot, nodes_version: 0, failed_creates: Vec::new() }
+        Self { snapshot, nodes_version: 0, failed_creates: Vec::new(), pullers: Vec::new() }
     }
 }
 

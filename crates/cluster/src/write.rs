@@ -7,6 +7,7 @@ mod access;
 mod approval;
 mod body;
 mod owned;
+mod puller;
 pub(super) mod record;
 
 pub use access::{Access, Verdict};

@@ -20,6 +20,7 @@ mod names;
 mod node;
 mod pod;
 mod policy;
+mod puller;
 mod record;
 mod revision;
 mod scheduling;
@@ -53,9 +54,13 @@ pub use node::{Node, NodeReadiness};
 pub use pod::{ContainerFailure, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
 pub use policy::{
     Bound, Check, CheckKind, Deadline, Domains, EmptyAnswer, ExpectedPods, HttpCheck, OnFailure,
-    PodsCheck, PodsOn, PolicyKind, PolicyMetadata, PolicySpec, PolicyStep, PolicyVersion,
+    PodsCheck, PodsOn, PolicyKind, PolicyMetadata, PolicySpec, PolicyStep, PolicyVersion, PrePull,
     PrometheusCheck, Ramp, RolloutPolicy, Selects, SkipUnreadyNodes, Soak, StepNodes, StepSelector,
     WhileWaiting,
+};
+pub use puller::{
+    PRE_PULL_IMAGES_LABEL, PRE_PULL_LABEL, PullProblem, PullState, Puller, puller_label,
+    puller_name, short_digest,
 };
 pub use record::{ManagedBy, RECORD_LABEL, record_name};
 pub use revision::{Revision, RevisionNumber, RevisionRef};

@@ -34,6 +34,8 @@ pub struct Timings {
     pub jitter: f64,
     /// Time from creation to Ready, by image without tag and digest.
     pub starts: BTreeMap<String, Duration>,
+    /// The same where the images are on the node: the shortest time that was observed.
+    pub fastest: BTreeMap<String, Duration>,
     /// Time from creation to Ready for all other images.
     pub start: Duration,
 }
@@ -49,6 +51,7 @@ impl Default for Timings {
             stop: Duration::from_secs(1),
             jitter: 0.1,
             starts: BTreeMap::new(),
+            fastest: BTreeMap::new(),
             start: DEFAULT_START,
         }
     }
@@ -65,12 +68,19 @@ impl Timings {
     pub fn seen_in(snapshot: &Snapshot) -> Self {
         let seen = StartTimes::seen_in(snapshot);
         let starts = seen.medians().map(|(image, time)| (image.to_owned(), time)).collect();
-        Self { starts, ..Self::default() }
+        let fastest = seen.fastest().map(|(image, time)| (image.to_owned(), time)).collect();
+        Self { starts, fastest, ..Self::default() }
     }
 
-    /// Time from creation to Ready for a pod with these images: that of the slowest.
-    pub fn start_of<'i>(&self, images: impl IntoIterator<Item = &'i str>) -> Duration {
-        let known = images.into_iter().filter_map(|image| self.starts.get(repository(image)));
+    /// Time from creation to Ready for a pod with these images: that of the slowest. `are_here`:
+    /// whether they were pulled before.
+    pub fn start_of<'i>(
+        &self,
+        images: impl IntoIterator<Item = &'i str>,
+        are_here: bool,
+    ) -> Duration {
+        let starts = if are_here { &self.fastest } else { &self.starts };
+        let known = images.into_iter().filter_map(|image| starts.get(repository(image)));
         known.max().copied().unwrap_or(self.start)
     }
 }
@@ -83,13 +93,16 @@ mod tests {
     fn the_slowest_known_image_counts() {
         let seconds = Duration::from_secs;
         let starts = [("a".to_owned(), seconds(3)), ("b".to_owned(), seconds(20))];
-        let timings = Timings { starts: starts.into(), ..Timings::default() };
+        let fastest = [("b".to_owned(), seconds(2))].into();
+        let timings = Timings { starts: starts.into(), fastest, ..Timings::default() };
         for (images, want) in [
             (&["a:1"][..], seconds(3)),
             (&["a:1", "b:2", "c:3"], seconds(20)),
             (&["c:3"], DEFAULT_START),
         ] {
-            assert_eq!(timings.start_of(images.iter().copied()), want, "{images:?}");
+            assert_eq!(timings.start_of(images.iter().copied(), false), want, "{images:?}");
         }
+        assert_eq!(timings.start_of(["b:3"], true), seconds(2), "the images are there");
+        assert_eq!(timings.start_of(["c:3"], true), DEFAULT_START);
     }
 }

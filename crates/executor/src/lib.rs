@@ -153,6 +153,8 @@ impl Run {
                             sender.ask(&self.ask, question);
                         }
                     }
+                    Effect::CreatePuller(new) => sender.create_puller(*new),
+                    Effect::RemovePuller { pod, uid } => sender.remove_puller(pod, uid),
                     Effect::ReadApprovals => sender.read_approvals(self.cluster.clone()),
                     Effect::Note(note) => sender.note_steps(*note),
                     Effect::Record { revision, uid } => {
@@ -209,10 +211,10 @@ impl Run {
         placement_cache: &mut PlacementCache,
     ) -> Looked {
         let is_current = are_current && self.observer.is_current() && self.lock.is_fresh();
-        self.observer.look(|View { snapshot, nodes_version, failed_creates: _ }| {
+        self.observer.look(|View { snapshot, nodes_version, failed_creates: _, pullers }| {
             let (now, nodes) = (snapshot.observed_at, &snapshot.nodes);
             let observed = ObservedCluster::of(snapshot, &self.key, is_current);
-            let observed = observed.beside(siblings);
+            let observed = observed.beside(siblings).pulling(pullers);
             let node_placements = observed
                 .daemon_set
                 .map(|live| placement_cache.node_placements(live, nodes, *nodes_version));

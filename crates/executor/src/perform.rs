@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::ask::{Ask, answer};
 use cluster::{Apply, Error, LiveCluster, Lock, RecordWrite, View, WriteError, Writer};
 use daemonset::model::{
-    CheckQuestion, DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName,
-    STEPS_ANNOTATION, StepsNote, Uid, failed_templates,
+    CheckQuestion, DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, PodName, Revision,
+    RevisionName, STEPS_ANNOTATION, StepsNote, Uid, failed_templates,
 };
 use planner::plan::record_after;
-use planner::rollout::{Answer, Delete, Failure, Precondition, Provenance, Write, Written, write};
+use planner::rollout::{
+    Answer, Delete, Failure, NewPuller, Precondition, Provenance, Write, Written, write,
+};
 
 /// Maximum number of recorded failed templates; the oldest are removed first.
 const REMEMBERED: usize = 16;
@@ -107,6 +109,30 @@ impl RequestSender {
                 revision: name,
                 result: written.map(drop).map_err(|error| failure(&error)),
             }
+        });
+    }
+
+    /// Creates a puller, owned by the lock.
+    pub(super) fn create_puller(&mut self, new: NewPuller) {
+        let (writer, lock, key) = (self.writer.clone(), Arc::clone(&self.lock), self.key.clone());
+        self.answers.spawn(async move {
+            let NewPuller { node, mut pod } = new;
+            let Some(owner) = lock.owner_reference(&key).await else {
+                let message = "the uid of the lock is not known".to_owned();
+                return Answer::PullerCreated { node, result: Err(Failure::Unknown { message }) };
+            };
+            pod["metadata"]["ownerReferences"] = json!([owner]);
+            let created = writer.create_puller(&key.namespace, &pod).await;
+            Answer::PullerCreated { node, result: created.map_err(|error| failure(&error)) }
+        });
+    }
+
+    /// Deletes a puller.
+    pub(super) fn remove_puller(&mut self, pod: PodName, uid: Uid) {
+        let (writer, namespace) = (self.writer.clone(), self.key.namespace.clone());
+        self.answers.spawn(async move {
+            let deleted = writer.delete_pod(&namespace, &pod, &uid).await;
+            Answer::PullerRemoved { uid, result: deleted.map_err(|error| failure(&error)) }
         });
     }
 

@@ -44,6 +44,8 @@ pub struct Errand {
     pub work: Work,
     /// Whether steps of its policy begin only after an approval.
     pub approvals: bool,
+    /// Whether images are pulled before pods are replaced (`prePull` of its policy).
+    pub pre_pulls: bool,
 }
 
 impl Errand {
@@ -55,13 +57,19 @@ impl Errand {
     /// The work on one DaemonSet.
     pub fn with(key: &DaemonSetKey, managed_by: ManagedBy, work: Work) -> Self {
         let (namespace, name) = (key.namespace.clone(), Some(key.name.clone()));
-        Self { namespace, name, managed_by, work, approvals: false }
+        Self { namespace, name, managed_by, work, approvals: false, pre_pulls: false }
     }
 
     /// The same, with steps that begin only after an approval.
     #[must_use]
     pub fn with_approvals(self, approvals: bool) -> Self {
         Self { approvals, ..self }
+    }
+
+    /// The same, with images that are pulled before.
+    #[must_use]
+    pub fn with_pre_pulls(self, pre_pulls: bool) -> Self {
+        Self { pre_pulls, ..self }
     }
 }
 
@@ -90,6 +98,8 @@ pub enum Purpose {
     Create,
     /// Replacing outdated pods.
     Replace,
+    /// Pulling images before pods are replaced.
+    PrePull,
     /// Checking whether admission accepts the pods (dry run).
     TryPods,
     /// `FailedCreate` events of the controller.
@@ -122,6 +132,7 @@ impl fmt::Display for Purpose {
             Self::Apply => "applying the DaemonSet",
             Self::Create => "creating the DaemonSet",
             Self::Replace => "replacing pods",
+            Self::PrePull => "pulling images before pods are replaced (prePull in a policy)",
             Self::TryPods => "checking whether admission accepts the pods (dry run)",
             Self::Complaints => "reporting why the controller creates no pod",
             Self::PodWarnings => "reporting why a pod is not ready",
@@ -301,6 +312,7 @@ impl Needs {
             Work::Share => self.rows(errand, &[watch]),
             Work::Change { creates } => {
                 self.approvals(errand);
+                self.pre_pull(errand);
                 let record = (&[Patch][..], Kind::ControllerRevision, Purpose::Record);
                 self.rows(errand, &[watch, apply, replace, record]);
                 if creates {
@@ -310,11 +322,20 @@ impl Needs {
             }
             Work::Roll => {
                 self.approvals(errand);
+                self.pre_pull(errand);
                 self.rows(errand, &[watch, replace]);
                 self.reported_by_the_server(errand);
             }
             Work::Release => self.rows(errand, &[watch, apply]),
             Work::Remove => self.rows(errand, &[(&[Delete], Kind::DaemonSet, Purpose::Prune)]),
+        }
+    }
+
+    /// Pods that pull images are created by this program, too.
+    fn pre_pull(&mut self, errand: &Errand) {
+        if errand.pre_pulls {
+            let create = (&[Create, Delete][..], Kind::Pod, Purpose::PrePull);
+            self.rows(errand, &[create]);
         }
     }
 

@@ -32,6 +32,7 @@ mod nodes;
 mod object;
 mod pause;
 mod policy_progress;
+mod pre_pull;
 mod prune;
 pub(crate) mod reason;
 mod record;
@@ -62,8 +63,9 @@ pub use document::{
     Access, Action, ActionTotals, ApiVersion, Approved, BaseChange, Change, CheckPlan, CheckRole,
     ClusterSummary, Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner,
     Forecast, ForecastSpan, Guard, GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan,
-    RevisionKind, RevisionPlan, RevisionTotals, SharedBudget, SourceInfo, SpanKind, StepForecast,
-    StepPlan, StepState, Strategy, TargetRevision, Totals, Warning, Wave, Zones,
+    PrePullForecast, PrePullPlan, RevisionKind, RevisionPlan, RevisionTotals, SharedBudget,
+    SourceInfo, SpanKind, StepForecast, StepPlan, StepState, Strategy, TargetRevision, Totals,
+    Warning, Wave, Zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,

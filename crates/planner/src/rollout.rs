@@ -40,6 +40,8 @@ mod observed_cluster;
 mod outcome;
 mod pace;
 mod progress;
+mod pulling;
+mod pulls;
 mod record;
 mod refusal;
 mod request;
@@ -64,12 +66,12 @@ pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
 pub use observed_cluster::ObservedCluster;
 pub use outcome::{
-    Attempt, ControllerStep, Ending, FailedGate, FailureCause, Interference, NotAborted, Outcome,
-    Overdue, PauseReason, PodFailure, Replaced, RolledBack,
+    Attempt, ControllerStep, Ending, FailedGate, FailureCause, Interference, NotAborted, NotPulled,
+    Outcome, Overdue, PauseReason, PodFailure, Replaced, RolledBack,
 };
 pub use progress::{Arrival, Progress, Report};
 pub use record::Record;
-pub use request::{Cost, Delete, Precondition, Purpose, Write};
+pub use request::{Cost, Delete, NewPuller, Precondition, Purpose, Write};
 pub use run_event::{PodEvidence, ReplacedNode, RunEvent, RunEventData, RunEventKind};
 pub use share::counted;
 pub use state::{AllowedActions, Creates, State};
@@ -77,12 +79,15 @@ pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 
 use jiff::Timestamp;
 
+use daemonset::model::PolicySpec;
+
 /// The first write of a run on this cluster, for a dry run before the run begins. `None` when the
 /// DaemonSet needs no write.
 ///
-/// The deadline and the checks of the task are ignored; the run itself asks them.
+/// The deadline and the checks of the task are ignored, and the images that come before; the run
+/// itself looks at them.
 pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) -> Option<Write> {
-    let pace = task.pace.without_checks();
+    let pace = PolicySpec { pre_pull: None, ..task.pace.without_checks() };
     let task = Task { deadline: None, pace, ..task.clone() };
     let (_, effects) = step(State::new(task), Event::Observed, observed, now);
     effects.into_iter().find_map(|effect| match effect {
@@ -94,6 +99,8 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
         | Effect::Note(_)
         | Effect::ReadApprovals
         | Effect::Ask(_)
+        | Effect::CreatePuller(_)
+        | Effect::RemovePuller { .. }
         | Effect::Report(_)
         | Effect::WakeAt(_)
         | Effect::Finish(_) => None,

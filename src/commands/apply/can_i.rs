@@ -71,7 +71,8 @@ fn errands(args: &Args, keys: &[DaemonSetKey], namespace: &NamespaceName) -> Vec
         let named: Vec<Errand> = named.collect();
         let namespace = namespace.clone();
         if named.is_empty() {
-            vec![Errand { namespace, name: None, managed_by, work, approvals: false }]
+            let (approvals, pre_pulls) = (false, false);
+            vec![Errand { namespace, name: None, managed_by, work, approvals, pre_pulls }]
         } else {
             named
         }

@@ -263,6 +263,7 @@ impl DaemonSetApply<'_> {
             note: snapshot.steps_note(&self.desired.key).cloned(),
             approvals: snapshot.approvals.get(&self.desired.key).cloned().unwrap_or_default(),
             node_seconds: None,
+            has_pullers: snapshot.has_pullers(&self.desired.key),
             wait_until: session.waits_until(&self.args.pace, snapshot.observed_at),
         })
     }

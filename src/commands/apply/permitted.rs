@@ -42,7 +42,7 @@ pub(super) fn held(plan: &Plan) -> Vec<DaemonSetKey> {
 pub(super) async fn check_named(
     names: &[DaemonSetKey],
     work: Work,
-    asks_for_approvals: impl Fn(&DaemonSet) -> bool,
+    asked: impl Fn(&DaemonSet, Errand) -> Errand,
     session: &mut Session,
 ) -> Result<(), Error> {
     // For a single DaemonSet, permissions are checked once its plan is made.
@@ -54,14 +54,17 @@ pub(super) async fn check_named(
         let found = session
             .unless_interrupted(async |_, cluster| Ok(cluster.live().daemon_set_listed(key).await))
             .await?;
-        let (managed_by, approvals) = match found {
+        let live = match found {
             // A DaemonSet that does not exist is reported later.
             Ok(None) => continue,
-            Ok(Some(live)) => (live.managed_by, asks_for_approvals(&live)),
-            Err(cluster::Error::Forbidden { .. }) => (ManagedBy::DaemonSetController, false),
+            Ok(Some(live)) => Some(live),
+            Err(cluster::Error::Forbidden { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        errands.push(Errand::with(key, managed_by, work).with_approvals(approvals));
+        errands.push(match live {
+            Some(live) => asked(&live, Errand::with(key, live.managed_by, work)),
+            None => Errand::with(key, ManagedBy::DaemonSetController, work),
+        });
     }
     require(permissions::needs(&errands), Vec::new(), session).await
 }
@@ -85,8 +88,8 @@ pub(super) async fn besides(
 pub(super) fn errands(plan: &Plan, desired: &[DesiredDaemonSet]) -> Vec<Errand> {
     let of = |plan: &DaemonSetPlan| {
         let key = plan.key();
-        let approvals = desired.iter().any(|one| one.key == key && one.asks_for_approvals());
-        errand(plan).with_approvals(approvals)
+        let of_policy = desired.iter().find(|one| one.key == key);
+        of_policy.map_or_else(|| errand(plan), |one| with_policy(errand(plan), one))
     };
     let shared = plan.daemon_sets.iter().filter(|one| one.has_changes()).flat_map(shared_errands);
     plan.daemon_sets.iter().map(of).chain(shared).collect()
@@ -114,10 +117,14 @@ fn errand(plan: &DaemonSetPlan) -> Errand {
 /// The errands of DaemonSets that may not be read.
 pub(super) fn errands_unseen(desired: &[DesiredDaemonSet]) -> Vec<Errand> {
     let work = Work::Change { creates: false };
-    let of = |one: &DesiredDaemonSet| {
-        Errand::with(&one.key, one.managed_by, work).with_approvals(one.asks_for_approvals())
-    };
+    let of =
+        |one: &DesiredDaemonSet| with_policy(Errand::with(&one.key, one.managed_by, work), one);
     desired.iter().map(of).collect()
+}
+
+/// What the policy of a DaemonSet needs besides.
+fn with_policy(errand: Errand, one: &DesiredDaemonSet) -> Errand {
+    errand.with_approvals(one.asks_for_approvals()).with_pre_pulls(one.pre_pulls())
 }
 
 async fn require(

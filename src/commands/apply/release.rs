@@ -45,7 +45,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Error> {
     let NamedFlags { names: _, common } = &args.named;
     if !common.dry_run {
-        permitted::check_named(keys, Work::Release, |_| false, session).await?;
+        permitted::check_named(keys, Work::Release, |_, errand| errand, session).await?;
     }
     let each = keys.iter().map(|key| One { key, args: common }).collect();
     in_sequence::take(each, common.keep_going, session).await
@@ -109,6 +109,7 @@ async fn release(
         note: None,
         approvals: BTreeMap::new(),
         node_seconds: None,
+        has_pullers: false,
         wait_until: None,
     };
     let lock = session.lock(key, &args.pace, args.output).await?;

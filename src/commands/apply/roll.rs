@@ -89,9 +89,14 @@ pub(super) async fn run(
     let NamedFlags { names: _, common: args } = &args.named;
     let one = |key| One { key, args, extent: None, policies };
     if !args.dry_run {
-        let asks = |live: &DaemonSet| {
+        let asks = |live: &DaemonSet, errand: Errand| {
             let policy = policies.of(&live.key, &[&live.labels]).ok().flatten();
-            policy.is_some_and(|policy| asks_for_approvals(&policy))
+            match policy {
+                Some(policy) => errand
+                    .with_approvals(asks_for_approvals(&policy))
+                    .with_pre_pulls(policy.spec.pre_pull.is_some()),
+                None => errand,
+            }
         };
         permitted::check_named(keys, Work::Roll, asks, session).await?;
     }
@@ -135,7 +140,9 @@ impl InSequence for One<'_> {
             Asking { args: self.args, approved: &approved, version: None, binding, predecessors };
         let live = find(&snapshot, self.key)?;
         let approvals = self.asks_for_approvals(live)?;
-        let errand = Errand::with(self.key, live.managed_by, Work::Roll).with_approvals(approvals);
+        let pre_pulls = self.policy(live)?.is_some_and(|policy| policy.spec.pre_pull.is_some());
+        let errand = Errand::with(self.key, live.managed_by, Work::Roll);
+        let errand = errand.with_approvals(approvals).with_pre_pulls(pre_pulls);
         // The plan is made as if the strategy were RollingUpdate.
         let mut shown = approved.clone();
         for one in &mut shown.daemon_sets {
@@ -290,6 +297,7 @@ impl One<'_> {
             note: snapshot.steps_note(self.key).cloned(),
             approvals: snapshot.approvals.get(self.key).cloned().unwrap_or_default(),
             node_seconds: plan.node_seconds(self.key),
+            has_pullers: snapshot.has_pullers(self.key),
             wait_until: session.waits_until(&self.args.pace, snapshot.observed_at),
         })
     }

@@ -345,20 +345,25 @@ impl Session {
         owner: &Owner<'_>,
         lock: &Arc<Lock>,
     ) -> Result<(), Error> {
-        let observer = self.observe(owner).await?;
+        let observer = self.observe(owner, false).await?;
         let reconcile = executor::reconcile(owner.key, lock, observer);
         self.unless_interrupted(async |_, _| Ok(reconcile.await?)).await
     }
 
-    /// Starts to watch a DaemonSet and its related objects.
-    pub(super) async fn observe(&mut self, owner: &Owner<'_>) -> Result<Observer, Error> {
+    /// Starts to watch a DaemonSet and its related objects, and the pods that pull images for it if
+    /// there may be any.
+    pub(super) async fn observe(
+        &mut self,
+        owner: &Owner<'_>,
+        pullers: bool,
+    ) -> Result<Observer, Error> {
         let Owner { key, managed_by, .. } = *owner;
         let selector = match managed_by {
             ManagedBy::DaemonSetController => owner.spec.selector.clone(),
             // As the controller, ds-apply has to see pods that the selector no longer matches.
             ManagedBy::DsApply => LabelSelector::default(),
         };
-        self.observe_as(key, managed_by, selector).await
+        self.observe_as(key, managed_by, selector, pullers).await
     }
 
     /// As [`observe`](Self::observe), for a DaemonSet that does not exist, or is not known.
@@ -367,7 +372,7 @@ impl Session {
         key: &DaemonSetKey,
         managed_by: ManagedBy,
     ) -> Result<Observer, Error> {
-        self.observe_as(key, managed_by, LabelSelector::default()).await
+        self.observe_as(key, managed_by, LabelSelector::default(), false).await
     }
 
     async fn observe_as(
@@ -375,6 +380,7 @@ impl Session {
         key: &DaemonSetKey,
         managed_by: ManagedBy,
         selector: LabelSelector,
+        pullers: bool,
     ) -> Result<Observer, Error> {
         let clock = self.clock.clone();
         self.unless_interrupted(async |shell, cluster| {
@@ -383,7 +389,8 @@ impl Session {
                 // ds-apply needs no events about itself.
                 ManagedBy::DsApply => false,
             };
-            let target = WatchedDaemonSet { key: key.clone(), managed_by, selector, events };
+            let key = key.clone();
+            let target = WatchedDaemonSet { key, managed_by, selector, events, pullers };
             Ok(cluster.live().observe(&target, clock, shell.now).await?)
         })
         .await
@@ -420,7 +427,9 @@ impl Session {
         self.acts();
         let mut observers = BTreeMap::new();
         for rollout in &rollouts {
-            let observer = self.observe(rollout.owner).await?;
+            let Task { pace, has_pullers, .. } = &rollout.task;
+            let pulls = *has_pullers || pace.pre_pull.is_some();
+            let observer = self.observe(rollout.owner, pulls).await?;
             observers.insert(rollout.owner.key.clone(), observer);
         }
         let shared = match sharing {

@@ -115,7 +115,7 @@ impl Sharing {
 
     async fn observe(&self, key: &DaemonSetKey, session: &mut Session) -> Result<Observer, Error> {
         match self.live.get(key) {
-            Some(live) => session.observe(&Owner::from(live)).await,
+            Some(live) => session.observe(&Owner::from(live), false).await,
             None => session.observe_unknown(key, self.policy.managed_by).await,
         }
     }

@@ -57,7 +57,8 @@ pub(super) async fn run(
 ) -> Result<Exit, Error> {
     session.suggested_undo = SuggestedUndo::Earlier;
     if !args.named.common.dry_run {
-        permitted::check_named(keys, Work::Change { creates: false }, |_| false, session).await?;
+        permitted::check_named(keys, Work::Change { creates: false }, |_, errand| errand, session)
+            .await?;
     }
     let each = keys.iter().map(|key| One { key, args }).collect();
     in_sequence::take(each, args.named.common.keep_going, session).await

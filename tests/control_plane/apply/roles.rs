@@ -100,6 +100,21 @@ spec:
     )
 }
 
+/// The same with a policy that pulls images before.
+fn pulling(namespace: &str, image: &str) -> String {
+    let agent = version(namespace, image);
+    format!(
+        "{agent}---
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {{name: pulling}}
+spec:
+  selects: {{names: [{namespace}/agent]}}
+  prePull: {{parallel: 2, timeout: 1m}}
+"
+    )
+}
+
 /// The result of one run.
 pub(super) struct Step {
     pub(super) code: Option<i32>,
@@ -295,6 +310,10 @@ fn everything_is_used(plane: &ControlPlane, role: &Value) {
     assert_eq!(worker.run(&["release", name, "--yes"], "").status.code(), Some(0));
     // A policy that asks for approvals.
     assert_eq!(worker.step(&asking("whole", "v7"), &["--dry-run".to_owned()]).code, Some(0));
+    // A policy that pulls images.
+    let pulled = worker.step(&pulling("whole", "v8"), &[]);
+    assert_eq!(pulled.code, Some(0), "{}", pulled.reported);
+    assert!(pulled.reported.contains("images pulled after"), "{}", pulled.reported);
     assert_eq!(worker.denied(), BTreeSet::new());
     let used: BTreeSet<Right> = worker.requests().into_iter().map(|(right, _)| right).collect();
     assert_eq!(used, rights(role), "the role has exactly the permissions in use");
@@ -316,6 +335,10 @@ fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &st
     if OPTIONAL.contains(&(resource, verb)) {
         assert!(last.code == Some(0) && !tried, "without {missing:?}: {}", last.reported);
         assert_eq!(worker.denied(), BTreeSet::new(), "without {missing:?}");
+        if (resource, verb) == ("pods", "create") {
+            let pulled = worker.step(&pulling(user, "v9"), &[]);
+            pulled.says_what_is_missing(missing, "ds-apply");
+        }
     } else if OPTIONAL_READS.contains(&(resource, verb)) {
         assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.reported);
         assert!(worker.denied().contains(missing), "without {missing:?}: {:?}", worker.denied());

@@ -35,6 +35,7 @@ async fn observe(cluster: &WritableCluster) -> Observer {
         managed_by: ManagedBy::DaemonSetController,
         selector: serde_json::from_value(manifest("x")["spec"]["selector"].clone()).unwrap(),
         events: true,
+        pullers: false,
     };
     cluster.live().observe(&target, Clock::of_machine(), Timestamp::UNIX_EPOCH).await.unwrap()
 }

@@ -77,6 +77,7 @@ mod tests {
             transitions: 0,
             since: None,
             renewed: None,
+            uid: "lease".to_owned(),
             version: "1".to_owned(),
             annotations: Labels::default(),
         }

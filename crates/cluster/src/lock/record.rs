@@ -70,6 +70,8 @@ pub struct LeaseRecord {
     pub(super) since: Option<Timestamp>,
     /// `renewTime`, for display.
     pub(super) renewed: Option<Timestamp>,
+    /// `metadata.uid`; empty if it is not known.
+    pub(super) uid: String,
     /// `metadata.resourceVersion`: changes with every write.
     pub(super) version: String,
     /// All annotations.
@@ -87,6 +89,8 @@ struct Wire {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
+    #[serde(default)]
+    uid: String,
     resource_version: String,
     #[serde(default)]
     annotations: Labels,
@@ -149,6 +153,7 @@ impl LeaseRecord {
             renewed: time(spec.renew_time.as_ref()),
             holder: spec.holder_identity.unwrap_or_default(),
             transitions: spec.lease_transitions.unwrap_or_default(),
+            uid: metadata.uid,
             version: metadata.resource_version,
             annotations: metadata.annotations,
         })

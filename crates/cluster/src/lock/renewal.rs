@@ -61,6 +61,10 @@ impl Renewal {
         self.record.lock().await.note(key).map(str::to_owned)
     }
 
+    pub(super) async fn uid(&self) -> String {
+        self.record.lock().await.uid.clone()
+    }
+
     pub(super) async fn set_note(&self, key: &str, value: Option<&str>) -> Result<(), WriteError> {
         if self.fence.is_gone() {
             return Err(self.unlocked());

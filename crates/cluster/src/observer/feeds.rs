@@ -3,7 +3,9 @@
 use crate::list::{List, Narrowed};
 use crate::watch::Feed;
 use crate::{Kind, Resource};
-use daemonset::model::{DaemonSetKey, LabelSelector, LabelSelectorRequirement, ManagedBy};
+use daemonset::model::{
+    DaemonSetKey, LabelSelector, LabelSelectorRequirement, ManagedBy, PRE_PULL_LABEL, puller_label,
+};
 
 /// The DaemonSet to observe.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub struct WatchedDaemonSet {
     pub selector: LabelSelector,
     /// Whether to watch the events of the DaemonSet too, which RBAC may forbid.
     pub events: bool,
+    /// Whether to watch the pods that pull images for the DaemonSet, too.
+    pub pullers: bool,
 }
 
 /// The initial lists of a target; each is then watched.
@@ -46,6 +50,16 @@ pub(super) fn lists(target: &WatchedDaemonSet) -> Vec<List> {
 pub(super) fn feed_of(list: &List) -> Feed {
     let List { kind, namespace, narrowed } = list.clone();
     Feed { resource: Resource::Of(kind), namespace, narrowed }
+}
+
+/// The pods that pull images for the DaemonSet, all of them from the beginning.
+pub(super) fn pullers(target: &WatchedDaemonSet) -> Feed {
+    let labels = format!("{PRE_PULL_LABEL}={}", puller_label(&target.key.name));
+    Feed {
+        resource: Resource::Of(Kind::Pod),
+        namespace: Some(target.key.namespace.clone()),
+        narrowed: Narrowed { labels, ..Narrowed::default() },
+    }
 }
 
 /// The warning events about the DaemonSet. By name, because it may not exist yet.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 
 use super::failed_create::FailedCreate;
+use super::pullers;
 use super::shared::Shared;
 use crate::decode::SnapshotBuilder;
 use crate::list::{self, List};
@@ -77,7 +78,10 @@ impl Task {
 
     /// Lists again, with retries until it succeeds.
     async fn list_again(&mut self, delays: &mut Delays) {
-        let Some(list) = self.list.clone() else { return };
+        let Some(list) = self.list.clone() else {
+            // The watch starts with all that there are.
+            return self.handler.forget_pullers();
+        };
         loop {
             let sink = || Decoder::new(&self.requests.server);
             match list::read(&self.requests, &list, self.page_size, &sink).await {
@@ -107,6 +111,8 @@ pub(super) struct WatchHandler {
     pub(super) server: Arc<str>,
     /// The kind of the objects; `None` for events.
     pub(super) kind: Option<Kind>,
+    /// The Lease that owns the pods, if they are pullers.
+    pub(super) pullers_of: Option<String>,
     pub(super) snapshot_builder: SnapshotBuilder,
 }
 
@@ -140,6 +146,26 @@ impl WatchHandler {
     }
 }
 
+impl WatchHandler {
+    /// Forgets the pullers: some may have gone unseen.
+    fn forget_pullers(&self) {
+        if self.pullers_of.is_some() {
+            self.shared.change(|view| !std::mem::take(&mut view.pullers).is_empty());
+        }
+    }
+
+    fn change_puller(&self, change: Change, json: &str, lease: &str) -> Result<(), String> {
+        let read = pullers::read(json, lease).map_err(|error| error.to_string())?;
+        if let Some(puller) = read {
+            self.shared.change(|view| match change {
+                Change::Put => view.put_puller(puller),
+                Change::Gone => view.remove_puller(&puller),
+            });
+        }
+        Ok(())
+    }
+}
+
 impl Listener for WatchHandler {
     fn life(&mut self) {
         self.shared.life(self.number);
@@ -150,6 +176,9 @@ impl Listener for WatchHandler {
     }
 
     fn change(&mut self, change: Change, json: &str) -> Result<(), String> {
+        if let Some(lease) = &self.pullers_of {
+            return self.change_puller(change, json, lease);
+        }
         let Some(kind) = self.kind else {
             // The server deletes old events; their warnings stay valid.
             if change == Change::Put {

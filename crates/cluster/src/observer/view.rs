@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::failed_create::FailedCreate;
 use crate::decode::Object;
 use crate::{Kind, Resource};
-use daemonset::model::{DaemonSet, Node, Pod, Revision, Snapshot};
+use daemonset::model::{DaemonSet, Node, Pod, Puller, Revision, Snapshot};
 
 /// The number of warnings that are kept, the newest ones.
 const MAX_FAILED_CREATES: usize = 100;
@@ -21,6 +21,8 @@ pub struct View {
     pub nodes_version: u64,
     /// The warnings about the DaemonSet, oldest first.
     pub failed_creates: Vec<FailedCreate>,
+    /// The pods that pull images for the DaemonSet, by name; empty if they are not watched.
+    pub pullers: Vec<Puller>,
 }
 
 /// The health of one watch.
@@ -89,6 +91,16 @@ impl View {
         changed
     }
 
+    /// Adds or replaces a puller. Returns whether that changed the view.
+    pub(super) fn put_puller(&mut self, puller: Puller) -> bool {
+        put(&mut self.pullers, puller, by_name_of_puller)
+    }
+
+    /// Removes a puller. Returns whether it was in the view.
+    pub(super) fn remove_puller(&mut self, puller: &Puller) -> bool {
+        remove(&mut self.pullers, puller, by_name_of_puller)
+    }
+
     /// Adds a warning, or updates it when it occurred again. Returns whether the view changed.
     pub(super) fn report_failed_create(&mut self, failed_create: FailedCreate) -> bool {
         if self.failed_creates.contains(&failed_create) {
@@ -109,6 +121,10 @@ fn by_name_of_node(a: &Node, b: &Node) -> Ordering {
 
 fn by_name_of_pod(a: &Pod, b: &Pod) -> Ordering {
     (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))
+}
+
+fn by_name_of_puller(a: &Puller, b: &Puller) -> Ordering {
+    a.name.cmp(&b.name)
 }
 
 fn by_key(a: &DaemonSet, b: &DaemonSet) -> Ordering {

@@ -39,6 +39,17 @@ impl Writer {
         namespace: &NamespaceName,
         object: Vec<u8>,
     ) -> Result<String, WriteError> {
+        let created = self.create(kind, namespace, object).await?;
+        Ok(created["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Creates an object from its JSON, and returns it.
+    pub(super) async fn create(
+        &self,
+        kind: Kind,
+        namespace: &NamespaceName,
+        object: Vec<u8>,
+    ) -> Result<Value, WriteError> {
         let resource = Resource::Of(kind);
         let path = uri::collection(resource, Some(namespace));
         let manager: Option<&dyn Display> = Some(&FIELD_MANAGER);
@@ -49,8 +60,7 @@ impl Writer {
             ..Call::get(resource, uri::with_query(path, [("fieldManager", manager)]))
         };
         let attempted = Attempted::by(&call, Some(namespace), "", false);
-        let created = self.requests.write(Some(&self.fence), &call, attempted).await?;
-        Ok(created["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+        self.requests.write(Some(&self.fence), &call, attempted).await
     }
 
     /// Changes an object by a merge patch of only the changed fields: sending a revision back as a

@@ -22,6 +22,8 @@ const ENOUGH: usize = 3;
 pub struct StartTimes {
     /// The median and the number of observed starts, by image without tag and digest.
     by_image: BTreeMap<String, (Duration, usize)>,
+    /// The shortest of them: where the image was on the node already.
+    fastest: BTreeMap<String, Duration>,
 }
 
 impl StartTimes {
@@ -40,16 +42,31 @@ impl StartTimes {
                 seen.entry(repository(image).to_owned()).or_default().extend(&times);
             }
         }
+        let fastest = seen.iter().filter(|(_, times)| times.len() >= ENOUGH);
+        let fastest =
+            fastest.filter_map(|(image, times)| Some((image.clone(), *times.iter().min()?)));
+        let fastest = fastest.collect();
         let reported = |(image, times): (String, Vec<Duration>)| {
             let count = times.len();
             Some((image, (median(times)?, count)))
         };
-        Self { by_image: seen.into_iter().filter_map(reported).collect() }
+        Self { by_image: seen.into_iter().filter_map(reported).collect(), fastest }
     }
 
     /// The median of each image, without its tag.
     pub fn medians(&self) -> impl Iterator<Item = (&str, Duration)> {
         self.by_image.iter().map(|(image, (time, _))| (image.as_str(), *time))
+    }
+
+    /// The shortest time of each image, without its tag.
+    pub fn fastest(&self) -> impl Iterator<Item = (&str, Duration)> {
+        self.fastest.iter().map(|(image, time)| (image.as_str(), *time))
+    }
+
+    /// The start time of the slowest of these images where they are on the node already: the
+    /// shortest that was observed. `None` if none of them has been observed.
+    pub fn with_images<'i>(&self, images: impl IntoIterator<Item = &'i str>) -> Option<Duration> {
+        images.into_iter().filter_map(|image| self.fastest.get(repository(image))).max().copied()
     }
 
     /// The start time of the slowest of these images, and the number of its observed starts; `None`
@@ -128,8 +145,11 @@ mod tests {
     fn the_slowest_image_counts() {
         let seconds = Duration::from_secs;
         let starts = [("a".to_owned(), (seconds(3), 7)), ("b".to_owned(), (seconds(20), 4))];
-        let starts = StartTimes { by_image: starts.into() };
+        let fastest = [("a".to_owned(), seconds(1)), ("b".to_owned(), seconds(2))];
+        let starts = StartTimes { by_image: starts.into(), fastest: fastest.into() };
         assert_eq!(starts.of(["a:1", "b:2", "c:3"]), Some((seconds(20), 4)));
         assert_eq!(starts.of(["c:3"]), None);
+        assert_eq!(starts.with_images(["a:1", "b:2", "c:3"]), Some(seconds(2)));
+        assert_eq!(starts.with_images(["c:3"]), None);
     }
 }

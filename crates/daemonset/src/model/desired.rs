@@ -80,6 +80,11 @@ impl DesiredDaemonSet {
     pub fn asks_for_approvals(&self) -> bool {
         self.steps_to_approve().next().is_some()
     }
+
+    /// Whether its policy wants images to be pulled before pods are replaced.
+    pub fn pre_pulls(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.spec.pre_pull.is_some())
+    }
 }
 
 /// A policy after a pull request that is looser than the policy that applies to the pull request.

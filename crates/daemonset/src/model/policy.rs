@@ -4,6 +4,7 @@
 
 mod checks;
 mod loosened;
+mod pre_pull;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ pub use checks::{
     Bound, Check, CheckKind, EmptyAnswer, ExpectedPods, HttpCheck, PodsCheck, PodsOn,
     PrometheusCheck,
 };
+pub use pre_pull::PrePull;
 pub use steps::{Domains, PolicyStep, Soak, StepNodes, StepSelector, WhileWaiting};
 
 use super::{
@@ -118,6 +120,9 @@ pub struct PolicySpec {
     #[serde(default)]
     #[schemars(with = "Vec<checks::WrittenCheck>")]
     pub gates: Vec<Check>,
+    /// Pulls the images of the new pods to a node before its old pod is deleted. Default: none.
+    #[serde(default)]
+    pub pre_pull: Option<PrePull>,
     /// The template that is live between the runs of a rollout that waits.
     #[serde(default)]
     pub while_waiting: WhileWaiting,
@@ -265,6 +270,8 @@ impl PolicySpec {
             exclusions: Vec::new(),
             preconditions: Vec::new(),
             gates: Vec::new(),
+            // The images of earlier pods are there.
+            pre_pull: None,
             // If it has to wait for a budget, what is wanted stays.
             while_waiting: WhileWaiting::Target,
             max_duration: None,
@@ -302,6 +309,7 @@ impl Default for PolicySpec {
             exclusions: Vec::new(),
             preconditions: Vec::new(),
             gates: Vec::new(),
+            pre_pull: None,
             while_waiting: WhileWaiting::default(),
             max_duration: None,
             progress_deadline: Deadline::default(),

@@ -7,7 +7,7 @@
 mod life;
 mod status;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ use self::life::{Cause, ContainerFault, Life, Stage, StartUp};
 use self::status::Spec;
 use super::moment::{Moment, Work};
 use crate::{Change, DeleteOptions, Event, Kind, Object, ObjectKey, Target};
-use daemonset::model::{ImageFault, Node, NodeName, Pod, PodPhase, PodTarget, Uid};
+use daemonset::model::{ImageFault, Node, NodeName, PRE_PULL_LABEL, Pod, PodPhase, PodTarget, Uid};
 
 /// Field manager of a kubelet's writes.
 const MANAGER: &str = "kubelet";
@@ -28,6 +28,8 @@ pub(super) struct Kubelets {
     pods: BTreeMap<ObjectKey, Held>,
     /// The time of death of each dead kubelet.
     dead: BTreeMap<NodeName, Timestamp>,
+    /// The images that pullers have brought to each node.
+    pulled: BTreeMap<NodeName, BTreeSet<Box<str>>>,
 }
 
 /// A pod of a kubelet.
@@ -50,7 +52,7 @@ enum Doing {
 
 impl Kubelets {
     pub(super) fn new(faults: Vec<ImageFault>) -> Self {
-        Self { faults, pods: BTreeMap::new(), dead: BTreeMap::new() }
+        Self { faults, pods: BTreeMap::new(), dead: BTreeMap::new(), pulled: BTreeMap::new() }
     }
 
     /// The time of death of each dead kubelet.
@@ -89,6 +91,7 @@ impl Kubelets {
     /// Removes the machine and all its pods.
     pub(super) fn vanish(&mut self, node: &NodeName) {
         self.dead.remove(node);
+        self.pulled.remove(node);
         self.pods.retain(|_, held| held.node != *node);
     }
 
@@ -161,12 +164,16 @@ impl Kubelets {
     fn plan(&self, object: &Object, node: &NodeName, moment: &Moment<'_>) -> StartUp {
         let spec: Spec = object.spec();
         let images: Vec<&str> = spec.containers.iter().map(|it| &*it.image).collect();
-        let start = moment.timings.start_of(images.iter().copied());
+        let starts_nothing = object.meta().labels.get(PRE_PULL_LABEL).is_some();
+        let all = spec.containers.iter().chain(&spec.init_containers);
+        let here = self.pulled.get(node);
+        let are_here = here.is_some_and(|here| all.into_iter().all(|it| here.contains(&it.image)));
+        let start = moment.timings.start_of(images.iter().copied(), are_here);
         let start = stretched(moment, start, &["start", object.meta().uid.as_str()]);
         // Without a probe, a container is ready as soon as it has started.
         let (creating, ready) =
             if spec.is_probed() { (start / 2, start / 2) } else { (start, Duration::ZERO) };
-        let plan = StartUp { creating, ready, fault: None };
+        let plan = StartUp { creating, ready, fault: None, starts_nothing };
         match moment.cache.node(node) {
             Some(node) => struck(plan, &self.faults, &images, node),
             None => plan,
@@ -187,17 +194,29 @@ impl Kubelets {
                     life.advance(plan, now);
                 }
                 *reported = true;
-                if let Some(next) = life.next(plan) {
+                let is_through = plan.starts_nothing && life.started.is_some();
+                if let Some(next) = life.next(plan).filter(|_| !is_through) {
                     moment.agenda.add(next.max(now), work);
                 }
-                let spec =
+                let spec: Spec =
                     moment.store.at(Kind::Pod, key).map(|pod| pod.spec()).unwrap_or_default();
+                if is_through {
+                    let here = self.pulled.entry(held.node.clone()).or_default();
+                    here.extend(spec.containers.iter().map(|it| it.image.clone()));
+                }
                 let mut verbs = moment.store.verbs(now, MANAGER);
                 let written = verbs.edit(target.status(), |pod| {
-                    pod["status"] = status::status(&spec, &pod["status"], life, plan, now);
+                    pod["status"] = if is_through {
+                        status::ended(&spec, &pod["status"], now)
+                    } else {
+                        status::status(&spec, &pod["status"], life, plan, now)
+                    };
                 });
                 if let Err(error) = written {
                     tracing::debug!(pod = %key, %error, "the status cannot be written");
+                }
+                if is_through {
+                    held.doing = Doing::Staying;
                 }
             }
             Doing::Ending(at) if *at <= now => {
@@ -224,7 +243,8 @@ fn bound(object: &Object) -> Option<(&Pod, &NodeName)> {
 
 /// The state of a pod that is Ready and stays so.
 fn found_ready(now: Timestamp) -> Doing {
-    let plan = StartUp { creating: Duration::ZERO, ready: Duration::ZERO, fault: None };
+    let (creating, ready) = (Duration::ZERO, Duration::ZERO);
+    let plan = StartUp { creating, ready, fault: None, starts_nothing: false };
     Doing::Living { life: Life::at(Stage::Ready, now), plan, reported: true }
 }
 
@@ -239,6 +259,12 @@ fn struck(mut plan: StartUp, faults: &[ImageFault], images: &[&str], node: &Node
     for (container, image) in images.iter().enumerate() {
         for fault in faults.iter().filter(|fault| fault.strikes(image, node)) {
             let cause = match fault {
+                // Nothing of the image runs.
+                ImageFault::CrashLoops { .. } | ImageFault::ReadyLate { .. }
+                    if plan.starts_nothing =>
+                {
+                    continue;
+                }
                 ImageFault::NeverPulls { .. } => Cause::NeverPulls,
                 ImageFault::CrashLoops { after, .. } => Cause::Ends(after.0),
                 ImageFault::ReadyLate { by, .. } => {
@@ -263,6 +289,7 @@ mod tests {
             creating: Duration::from_secs(1),
             ready: Duration::from_secs(2),
             fault: None,
+            starts_nothing: false,
         };
         let faults: Vec<ImageFault> = [
             "{fault: readyLate, image: b, by: 10s}",

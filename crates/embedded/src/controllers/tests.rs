@@ -37,6 +37,7 @@ fn brisk() -> Timings {
         stop: Duration::ZERO,
         jitter: 0.0,
         starts: BTreeMap::new(),
+        fastest: BTreeMap::new(),
         start: Duration::from_secs(1),
     }
 }

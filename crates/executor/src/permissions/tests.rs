@@ -80,6 +80,30 @@ fn approvals_are_read_where_a_policy_asks_for_some() {
 }
 
 #[test]
+fn pods_are_created_only_where_images_are_pulled_before() {
+    use ManagedBy::{DaemonSetController, DsApply};
+    let change = Work::Change { creates: false };
+    for (managed_by, work, pre_pulls, want) in [
+        (DaemonSetController, change, true, Some((Weight::Required, Role::DsApply))),
+        (DaemonSetController, change, false, Some((Weight::Optional, Role::DsApply))),
+        (DaemonSetController, Work::Roll, true, Some((Weight::Required, Role::DsApply))),
+        (DaemonSetController, Work::Release, true, None),
+        (DaemonSetController, Work::Look, true, None),
+        (DsApply, change, true, Some((Weight::Required, Role::AsController))),
+    ] {
+        let all = needs(&[errand(managed_by, work).with_pre_pulls(pre_pulls)]);
+        let is_it = |need: &&Need| {
+            (need.permission.verb, need.permission.resource) == (Create, Resource::Of(Kind::Pod))
+        };
+        let found = all.iter().find(is_it).map(|need| (need.weight, need.role));
+        assert_eq!(found, want, "{managed_by} {work:?} {pre_pulls}");
+        let purpose = all.iter().find(is_it).map(|need| need.purpose);
+        let is_its = managed_by == DaemonSetController && found.is_some() && pre_pulls;
+        assert_eq!(purpose == Some(Purpose::PrePull), is_its, "{managed_by} {work:?}");
+    }
+}
+
+#[test]
 fn the_in_process_controller_needs_to_create_pods() {
     let beside = words(&[errand(ManagedBy::DaemonSetController, Work::Change { creates: true })]);
     assert!(beside.contains(&"[create pods]".to_owned()), "{beside:?}");

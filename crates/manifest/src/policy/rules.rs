@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::validate::{dns_label, dns_subdomain, label_key, label_value};
 use daemonset::model::{
     Calendar, DaemonSetKey, Domains, IntOrPercent, LabelSelector, LabelSelectorRequirement,
-    NodeName, PolicySpec, PolicyStep, StepNodes, StepSelector,
+    NodeName, PolicySpec, PolicyStep, PrePull, StepNodes, StepSelector,
 };
 
 /// Limit of steps in a policy.
@@ -31,11 +31,7 @@ pub(super) type Violation = (String, String);
 /// Fields and values that are refused with a message of their own.
 pub(super) fn of_fields(policy: &Value) -> Vec<Violation> {
     let spec = &policy["spec"];
-    let mut found: Vec<Violation> = ["prePull"]
-        .into_iter()
-        .filter(|field| spec.get(field).is_some())
-        .map(|field| (format!("spec.{field}"), format!("`{field}` is not supported yet")))
-        .collect();
+    let mut found: Vec<Violation> = Vec::new();
     if spec.get("order").is_some() {
         let message = "`order` is replaced by `after`: list the DaemonSets that must be done \
                        first, such as `after: [kube-system/cni]`";
@@ -63,6 +59,7 @@ pub(super) fn of_spec(spec: &PolicySpec) -> Vec<Violation> {
         let message = "no node could ever begin; use 1 or more".to_owned();
         found.push(("spec.sharedBudget".to_owned(), message));
     }
+    of_pre_pull(spec, &mut found);
     if let Some(domains) = &spec.domains {
         of_domains(domains, &mut found);
     }
@@ -95,6 +92,19 @@ fn of_windows(spec: &PolicySpec, found: &mut Vec<Violation>) {
              (`minReadySeconds`) before the window closes"
         );
         found.push(("spec.windows".to_owned(), message));
+    }
+}
+
+fn of_pre_pull(spec: &PolicySpec, found: &mut Vec<Violation>) {
+    let Some(PrePull { parallel, timeout: _ }) = spec.pre_pull else { return };
+    if parallel == 0 {
+        let message = "no node could ever pull; use 1 or more".to_owned();
+        found.push(("spec.prePull.parallel".to_owned(), message));
+    }
+    if spec.shared_budget.is_some() {
+        // A node that is opened for several DaemonSets would wait for the images of the later ones.
+        let message = "not possible together with `sharedBudget` yet; leave out one of them";
+        found.push(("spec.prePull".to_owned(), message.to_owned()));
     }
 }
 

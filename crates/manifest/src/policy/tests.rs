@@ -205,7 +205,19 @@ const REFUSED: &[(&str, &[&str])] = &[
             "15:53: spec.preconditions[0].nodeConditions.Ready: `Yes` is not \"True\", \"False\" or",
         ],
     ),
-    ("prePull: {parallel: 1}", &["15:3: spec.prePull: `prePull` is not supported yet"]),
+    (
+        "prePull: {parallel: 0}",
+        &["15:23: spec.prePull.parallel: no node could ever pull; use 1 or more"],
+    ),
+    (
+        "prePull: {timeout: soon}",
+        &["15:22: spec.prePull.timeout: `soon` is not a duration such as 90s, 10m or 1h30m"],
+    ),
+    (
+        "sharedBudget: 2\nprePull: {}",
+        &["16:3: spec.prePull: not possible together with `sharedBudget` yet; leave out one of \
+             them"],
+    ),
     ("sharedBudget: 0", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
     ("sharedBudget: 0%", &["15:17: spec.sharedBudget: no node could ever begin; use 1 or more"]),
     (
@@ -460,7 +472,10 @@ fn policies_in_json_are_read_and_refused_alike() {
     let policy = desired.daemon_sets[0].policy.as_ref().unwrap();
     assert_eq!(policy.spec.steps[0].nodes, StepNodes::Count(IntOrPercent::Percent(5)));
     for (rest, want) in [
-        (r#""prePull": {}}}"#, "p.json:3:3: RolloutPolicy: spec.prePull: `prePull` is not sup"),
+        (
+            r#""prePull": {"parallel": 0}}}"#,
+            "p.json:3:27: RolloutPolicy: spec.prePull.parallel: no node could ever pull",
+        ),
         (
             r#""steps": [{"name": "a", "nodes": 0}]}}"#,
             "p.json:3:36: RolloutPolicy: spec.steps[0].nodes: `0` selects no node",

@@ -222,6 +222,7 @@ mod tests {
             age_seconds: None,
             pause: None,
             waits_since: None,
+            pulling: Vec::new(),
             progress: None,
             lock: None,
             obstacles: reasons.iter().enumerate().map(obstacle).collect(),

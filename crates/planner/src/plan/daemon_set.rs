@@ -18,7 +18,7 @@ use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
 use super::secrets::ShownValues;
 use super::waves::{BlockedStep, Schedule};
-use super::{forecast, object, shared, warnings, waves};
+use super::{forecast, object, pre_pull, shared, warnings, waves};
 use crate::steps::{ApprovalRules, WaitsFor, approved_steps};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -106,6 +106,7 @@ pub(super) fn plan<'a>(
         idle,
     } = rollout(&daemon_set_view, request);
     let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
+    let pre_pull = pre_pull::pre_pull(&daemon_set_view, &waves, pace, strategy, snapshot);
     let plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
         name: desired.key.name.clone(),
@@ -118,6 +119,7 @@ pub(super) fn plan<'a>(
         after: pace.after.iter().map(ToString::to_string).collect(),
         shared_budget,
         checks: CheckPlan::all(pace),
+        pre_pull,
         strategy,
         pause,
         live_template: live.map(|live| template_digest(live.spec.template.raw())),

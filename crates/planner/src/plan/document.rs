@@ -19,7 +19,9 @@ use serde_json::Value;
 use super::pause::PausedRollout;
 use crate::steps::WaitsFor;
 pub use checks::{CheckPlan, CheckRole};
-pub use daemon_set_forecast::{DaemonSetForecast, ForecastSpan, SpanKind, StepForecast};
+pub use daemon_set_forecast::{
+    DaemonSetForecast, ForecastSpan, PrePullForecast, SpanKind, StepForecast,
+};
 use daemonset::model::{
     Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, NodeName, RevisionName,
     RevisionNumber, RevisionRef, Uid,
@@ -133,6 +135,10 @@ pub struct DaemonSetPlan {
     /// The checks of the policy; empty if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckPlan>,
+    /// The images that are pulled to nodes before their pods are replaced; none if the policy does not
+    /// ask for that, or the nodes have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre_pull: Option<PrePullPlan>,
     /// Update strategy, resolved to numbers for this cluster; while paused, the declared one.
     pub strategy: Strategy,
     /// The paused or aborted rollout that this plan resumes.
@@ -294,6 +300,20 @@ pub struct SharedBudget {
     pub nodes: u32,
     /// `NAMESPACE/NAME` of each, in the order in which their pods on a node are replaced.
     pub daemon_sets: Vec<String>,
+}
+
+/// Images that are pulled to nodes before their pods are replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PrePullPlan {
+    /// The images, each once.
+    pub images: Vec<String>,
+    /// Number of nodes that pull them.
+    pub nodes: u32,
+    /// Maximum number of nodes that pull at the same time.
+    pub parallel: u32,
+    /// Seconds after which a node is skipped that did not get them.
+    pub timeout_seconds: u32,
 }
 
 /// Current and target revision of a DaemonSet.

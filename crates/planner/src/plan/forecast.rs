@@ -13,7 +13,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::document::{
-    Action, DaemonSetForecast, DaemonSetPlan, Forecast, Strategy, rounds as nodes_in_rounds,
+    Action, DaemonSetForecast, DaemonSetPlan, Forecast, PrePullForecast, PrePullPlan, Strategy,
+    rounds as nodes_in_rounds,
 };
 use super::pause::whole_second;
 use daemonset::controller::start_times::{DEFAULT_START, StartTimes, images};
@@ -44,7 +45,15 @@ pub(super) fn forecast(
         let Some(desired) = desired.iter().find(|desired| desired.key == key) else { continue };
         let measured = starts.of(images(&desired.spec.template.raw()["spec"]));
         let (start, reported_by) = measured.unwrap_or((DEFAULT_START, 0));
-        let part = of_one(one, desired, starts, start, &mut begins);
+        let pulled = one.pre_pull.as_ref().and_then(|it| pull(it, desired, starts));
+        let part = match pulled {
+            None => of_one(one, desired, starts, start, &mut begins),
+            Some(pulled) => {
+                begins.now = later(begins.now, pulled.first.as_secs());
+                let part = of_one(one, desired, starts, pulled.start, &mut begins);
+                pulled.put_into(part, start)
+            }
+        };
         if part.seconds > 0 || part.soak_seconds > 0 {
             seen += reported_by;
             guessed |= reported_by == 0;
@@ -60,6 +69,45 @@ pub(super) fn forecast(
         earliest_end: begins.all_end(),
         daemon_sets,
     })
+}
+
+/// Images that are pulled before: how long that takes, and what it saves.
+#[derive(Clone, Copy, Debug)]
+struct Pull {
+    /// Time until the first nodes have them.
+    first: Duration,
+    /// Time until all nodes have them.
+    all: Duration,
+    /// Start time of a pod whose images are there.
+    start: Duration,
+}
+
+/// Pulling takes the difference between a usual start and the fastest one, whose images were there;
+/// `None` if no pod was measured.
+fn pull(plan: &PrePullPlan, desired: &DesiredDaemonSet, starts: &StartTimes) -> Option<Pull> {
+    let spec = &desired.spec.template.raw()["spec"];
+    let (usual, _) = starts.of(images(spec))?;
+    let start = starts.with_images(images(spec))?.min(usual);
+    let first = usual.saturating_sub(start);
+    let rounds = plan.nodes.div_ceil(plan.parallel.max(1));
+    Some(Pull { first, all: first * rounds, start })
+}
+
+impl Pull {
+    /// The forecast with the time of pulling, for pods that would start in `usual` without it. Nodes
+    /// are updated while others pull.
+    fn put_into(self, part: DaemonSetForecast, usual: Duration) -> DaemonSetForecast {
+        let Self { first, all, start } = self;
+        let last = (all + STOP + start).as_secs();
+        DaemonSetForecast {
+            seconds: (part.seconds + first.as_secs()).max(last),
+            pre_pull: Some(PrePullForecast {
+                node_seconds: (STOP + start).as_secs(),
+                without_seconds: (STOP + usual).as_secs(),
+            }),
+            ..part
+        }
+    }
 }
 
 /// When the next DaemonSet begins.
@@ -209,6 +257,20 @@ fn rounds(nodes: impl Iterator<Item = u32>, start: Duration, min_ready: MinReady
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn images_that_are_pulled_before_make_nodes_faster_and_take_their_own_time() {
+        let seconds = Duration::from_secs;
+        let pull = |all| Pull { first: seconds(16), all: seconds(all), start: seconds(4) };
+        // The last nodes to pull decide if that takes longer than the updates.
+        for (all, want) in [(16, 56), (64, 69)] {
+            let updates = DaemonSetForecast { seconds: 40, ..DaemonSetForecast::default() };
+            let part = pull(all).put_into(updates, seconds(20));
+            assert_eq!(part.seconds, want);
+            let times = PrePullForecast { node_seconds: 5, without_seconds: 21 };
+            assert_eq!(part.pre_pull, Some(times));
+        }
+    }
 
     #[test]
     fn the_duration_depends_on_rounds_and_on_the_rate_of_creation() {

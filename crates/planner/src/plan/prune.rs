@@ -171,6 +171,7 @@ fn removal(
         after: Vec::new(),
         shared_budget: None,
         checks: Vec::new(),
+        pre_pull: None,
         strategy: strategy(&daemon_set_view.view()),
         pause,
         live_template: Some(template.clone()),

@@ -77,6 +77,9 @@ pub struct DaemonSetStatusReport {
     /// The time since which the rollout waits, if it does and that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Timestamp>,
+    /// The nodes that pull the images of their new pods before the old ones are replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pulling: Vec<NodeName>,
     /// How far the rollout is by its policy; none if no policy is at hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<PolicyProgress>,
@@ -182,10 +185,19 @@ fn budget_view(
         age_seconds: age,
         waits_since: pause.as_ref().and_then(|pause| waits_since(live, pause)),
         pause,
+        pulling: pulling(live, snapshot),
         progress: None,
         lock: lock.map(|holder| LockStatus::of(holder, snapshot.observed_at)),
         obstacles: nodes.into_iter().filter_map(|node| obstacles(daemon_set_view, node)).collect(),
     }
+}
+
+/// The nodes with a puller that is not through, by name.
+fn pulling(live: &DaemonSet, snapshot: &Snapshot) -> Vec<NodeName> {
+    let pullers = snapshot.pullers(&live.key).filter(|pod| !pod.terminating && !pod.is_terminal());
+    let mut nodes: Vec<NodeName> = pullers.filter_map(|pod| pod.node().cloned()).collect();
+    nodes.sort();
+    nodes
 }
 
 /// The reasons why a node is not up to date or not available: its action and its pod failures.

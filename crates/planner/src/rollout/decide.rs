@@ -255,6 +255,12 @@ impl<'w> Step<'_, 'w> {
         Outcome::Interrupted { paused: paused && !may_be_restored }
     }
 
+    /// Whether the run may end: all requests are answered, and its pullers are removed.
+    fn may_end(&mut self, outcome: &Outcome) -> bool {
+        let is_done = *outcome == Outcome::LockLost || self.pullers_are_removed();
+        is_done && !self.state.awaits_answers()
+    }
+
     pub(super) fn look(&self, live: &'w DaemonSet) -> RolloutView<'w> {
         RolloutView::of(live, self.observed, self.state, self.now)
     }
@@ -276,7 +282,7 @@ impl<'w> Step<'_, 'w> {
     fn finish(mut self, halt: Halt) -> Vec<Effect> {
         let leaves = self.state.stop.is_some_and(Stop::leaves);
         match halt {
-            Halt::End(outcome) if leaves || !self.state.awaits_answers() => {
+            Halt::End(outcome) if leaves || self.may_end(&outcome) => {
                 self.state.finished = true;
                 let live = self
                     .observed

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 
 use super::outcome::Ending;
 use super::progress::Report;
-use super::request::{Delete, Write};
-use daemonset::model::{CheckQuestion, RevisionName, StepsNote, Uid};
+use super::request::{Delete, NewPuller, Write};
+use daemonset::model::{CheckQuestion, PodName, RevisionName, StepsNote, Uid};
 
-/// One effect, performed in the order given. Requests (the first eight) are each answered by one
+/// One effect, performed in the order given. Requests (the first ten) are each answered by one
 /// [`Answer`](super::Answer).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -40,6 +40,15 @@ pub enum Effect {
     /// Ask these checks of the policy. Each question is answered by one
     /// [`Answer::Checked`](super::Answer::Checked).
     Ask(Vec<CheckQuestion>),
+    /// Create a pod that makes a node pull images; the caller adds the Lease as its owner.
+    CreatePuller(Box<NewPuller>),
+    /// Delete such a pod, its uid a precondition.
+    RemovePuller {
+        /// The pod.
+        pod: PodName,
+        /// Its uid.
+        uid: Uid,
+    },
     /// Report progress to the user.
     Report(Report),
     /// Take a step no later than this, with [`Event::Observed`](super::Event::Observed). Valid until the

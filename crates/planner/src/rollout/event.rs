@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use daemonset::model::{Approval, CheckQuestion, CheckResponse, RevisionName, Uid};
+use daemonset::model::{
+    Approval, CheckQuestion, CheckResponse, NodeName, PodName, RevisionName, Uid,
+};
 
 /// The trigger of a step. Whatever the event, the step evaluates the whole [`ObservedCluster`](super::ObservedCluster).
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +50,20 @@ pub enum Answer {
     Remembered(Result<(), Failure>),
     /// Answer to [`Effect::Note`](super::Effect::Note).
     Noted(Result<(), Failure>),
+    /// Answer to [`Effect::CreatePuller`](super::Effect::CreatePuller).
+    PullerCreated {
+        /// The node.
+        node: NodeName,
+        /// Its name and uid.
+        result: Result<(PodName, Uid), Failure>,
+    },
+    /// Answer to [`Effect::RemovePuller`](super::Effect::RemovePuller).
+    PullerRemoved {
+        /// The pod.
+        uid: Uid,
+        /// The result.
+        result: Result<(), Failure>,
+    },
     /// Answer to [`Effect::ReadApprovals`](super::Effect::ReadApprovals): the approvals by step;
     /// `None` if they could not be read.
     Approvals(Option<BTreeMap<String, Approval>>),

@@ -45,12 +45,16 @@ impl<'w> Step<'_, 'w> {
             // After a write whose answer is lost, the target may be live, though it is not observed.
             let may_be_live = self.state.writing.sent.contains(&Purpose::Apply);
             if !may_be_live && let Some(waits_for) = self.not_yet(target, live)? {
+                if self.lacks_images_for(&waits_for) {
+                    return Ok(Halt::End(Outcome::Paused { why: self.not_pulled() }));
+                }
                 return self.hold_before(target, live, waits_for);
             }
             if self.state.cause.is_some() && self.fails_while_waiting(target, live).is_some() {
                 self.state.course = Course::Failed(BTreeMap::new());
                 return self.go_back(target, Some(live), BTreeMap::new());
             }
+            self.pull_first(target, live)?;
             self.put_in_place(target, live)?;
         }
         self.appeared(live)?;

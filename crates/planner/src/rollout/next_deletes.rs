@@ -9,7 +9,8 @@
 //! 2. Available pods, by wave and then by node name, as many as the budgets (`maxUnavailable`, of
 //!    the step and the domain too) have room for.
 //!
-//! Of both, only nodes that the policy lets begin now ([`Evaluation::may_begin`]).
+//! Of both, only nodes that the policy lets begin now ([`Evaluation::may_begin`]), and that have the
+//! images of their new pods, if the policy wants them pulled before (`pulls`).
 //!
 //! With a shared budget, the other DaemonSets decide too, whose turn it is on a node and whether there
 //! is a slot for it (`shared`). Pods that are not Ready are deleted at any time: they disturb nothing.
@@ -72,6 +73,8 @@ pub(super) enum Next {
     Stalled(Stall),
     /// The policy lets no more nodes begin for now, and none is in flight.
     Held(Vec<WaitsFor>),
+    /// Images are missing on the nodes that are left.
+    NotPulled,
     /// No outdated pods remain in the scope of this run on Ready nodes.
     NothingLeft,
 }
@@ -112,6 +115,31 @@ pub(super) fn current(view: &RolloutView<'_>, state: &State) -> Option<u32> {
     let waiting = state.pods.waiting.keys();
     let recovering = waiting.filter_map(|node| state.waves.get(node)).copied();
     ready.filter_map(|node_view| node_view.wave).chain(recovering).min()
+}
+
+/// The nodes that begin next, in their order, as far as the policy is concerned: what is decided about
+/// their images comes before that about their pods. Before a surge, these are all that are left. As
+/// positions in the view.
+pub(super) fn to_begin<'s, 'a>(
+    view: &'s RolloutView<'a>,
+    state: &'s State,
+    replacer: Replacer<'s>,
+    steps: &'s Evaluation<'s>,
+) -> Vec<usize> {
+    let (extent, surges) = match replacer {
+        Replacer::Controller => return Vec::new(),
+        Replacer::Run(extent) => (extent, false),
+        Replacer::RunBeforeSurge => (&Extent::All, steps.is_last()),
+    };
+    let wave = Wave::of(view, state, extent, steps, None);
+    let mut next: Vec<Outdated<'s, 'a>> = match surges {
+        true if steps.waits_for.is_empty() => wave.outdated_in_scope().collect(),
+        true => Vec::new(),
+        false => wave.policy_lets_begin().collect(),
+    };
+    // As they are replaced: pods that serve nobody come first.
+    next.sort_by_key(|outdated| (steps.waves[outdated.at], view.is_available(outdated.pod)));
+    next.into_iter().take(wave.left).map(|outdated| outdated.at).collect()
 }
 
 /// The next action while the controller replaces pods. In a surge under a policy, it must not begin
@@ -200,6 +228,9 @@ impl<'s, 'a> Wave<'s, 'a> {
         if recovering || !still_starting.is_empty() || self.state.deletes_out() > 0 {
             return Next::Wait { until: still_starting.into_iter().min() };
         }
+        if let Some(next) = self.waits_for_images() {
+            return next;
+        }
         let outdated = if self.left > 0 { count(self.outdated_in_scope()) } else { 0 };
         if let Some(next) = self.waits_for_siblings(outdated) {
             return next;
@@ -220,7 +251,34 @@ impl<'s, 'a> Wave<'s, 'a> {
             let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
             return Next::Stalled(Stall::Budget { unavailable, allowed, outdated });
         }
-        Next::NothingLeft
+        if self.left > 0 && self.lacks_images() { Next::NotPulled } else { Next::NothingLeft }
+    }
+
+    /// The next action if nodes wait for their images, or too many did not get them.
+    fn waits_for_images(&self) -> Option<Next> {
+        let pulls = &self.state.pulls;
+        // A step of which no other node is Ready does not become so.
+        let is_stuck = || {
+            let waits_for = &self.steps.waits_for;
+            waits_for.iter().any(|wait| wait.kind == WaitKind::ReadyNode) && self.lacks_images()
+        };
+        if pulls.is_over || is_stuck() {
+            Some(Next::NotPulled)
+        } else {
+            (pulls.is_pulling && self.left > 0).then_some(Next::Wait { until: None })
+        }
+    }
+
+    /// Whether a node of this run keeps its old pod, because it did not get the images.
+    fn lacks_images(&self) -> bool {
+        self.view.node_views.iter().any(|node_view| {
+            let name = &node_view.node.name;
+            let in_extent = match self.extent {
+                Extent::All | Extent::Count(_) => true,
+                Extent::Nodes(nodes) => nodes.contains(name),
+            };
+            in_extent && self.state.is_dropped(name) && node_view.has_outdated_pod()
+        })
     }
 
     /// The next action in a rollout whose last step is a surge of the controller. What has begun ends
@@ -237,7 +295,12 @@ impl<'s, 'a> Wave<'s, 'a> {
         if !self.state.pods.waiting.is_empty() || self.state.deletes_out() > 0 {
             return Next::Wait { until: None };
         }
+        if let Some(next) = self.waits_for_images() {
+            return next;
+        }
         match self.steps.waits_for.as_slice() {
+            // The controller would surge there, too, and fail.
+            [] if self.lacks_images() => Next::NotPulled,
             [] => Next::NothingLeft,
             waits_for => Next::Held(waits_for.to_vec()),
         }
@@ -258,8 +321,13 @@ impl<'s, 'a> Wave<'s, 'a> {
         })
     }
 
-    /// The part of them that the policy lets begin now.
+    /// The part of them that may begin now: the policy lets them, and their images are there.
     fn may_begin(&self) -> impl Iterator<Item = Outdated<'s, 'a>> {
+        self.policy_lets_begin().filter(|outdated| !self.state.pulls.holds_back(outdated.name()))
+    }
+
+    /// The part of them that the policy lets begin now.
+    fn policy_lets_begin(&self) -> impl Iterator<Item = Outdated<'s, 'a>> {
         self.outdated_in_scope().filter(|outdated| {
             let is_open = || self.shared.is_some_and(|it| it.slots.is_open(outdated.name()));
             self.steps.may_begin(outdated.at) || (self.steps.may_finish(outdated.at) && is_open())

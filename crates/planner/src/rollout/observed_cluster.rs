@@ -2,7 +2,7 @@
 
 use crate::shared::Siblings;
 use daemonset::controller::node_placements::NodePlacements;
-use daemonset::model::{DaemonSet, DaemonSetKey, Node, Pod, Revision, Snapshot};
+use daemonset::model::{DaemonSet, DaemonSetKey, Node, Pod, Puller, Revision, Snapshot};
 
 /// The newest known state of one DaemonSet. It may be older than the last write, and even older
 /// than that of the step before.
@@ -20,6 +20,8 @@ pub struct ObservedCluster<'a> {
     pub node_placements: Option<&'a NodePlacements>,
     /// The other DaemonSets of its shared budget.
     pub siblings: Option<&'a Siblings>,
+    /// The pods that pull images for it.
+    pub pullers: &'a [Puller],
     /// Whether all watches are current and requests can be sent.
     pub is_current: bool,
 }
@@ -34,6 +36,7 @@ impl<'a> ObservedCluster<'a> {
             revisions: snapshot.revisions_in(&key.namespace),
             node_placements: None,
             siblings: None,
+            pullers: &[],
             is_current,
         }
     }
@@ -42,6 +45,12 @@ impl<'a> ObservedCluster<'a> {
     #[must_use]
     pub fn beside(self, siblings: Option<&'a Siblings>) -> Self {
         Self { siblings, ..self }
+    }
+
+    /// The same, with the pods that pull images.
+    #[must_use]
+    pub fn pulling(self, pullers: &'a [Puller]) -> Self {
+        Self { pullers, ..self }
     }
 
     /// The same, with cached node placements.

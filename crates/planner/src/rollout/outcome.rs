@@ -13,7 +13,7 @@ use crate::steps::WaitsFor;
 use crate::words::count;
 pub use cause::{FailedGate, FailureCause, Overdue};
 use daemonset::model::{NodeName, PodName, RevisionName, Uid};
-pub use pause_reason::{ControllerStep, NotAborted, PauseReason};
+pub use pause_reason::{ControllerStep, NotAborted, NotPulled, PauseReason};
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -204,6 +204,24 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// The nodes to which images could not be pulled, if that is why it is paused.
+    pub fn not_pulled(&self) -> Option<&BTreeMap<NodeName, NotPulled>> {
+        match self {
+            Self::Paused { why: PauseReason::NotPulled { nodes, skippable: _ } } => Some(nodes),
+            Self::Done
+            | Self::Paused { .. }
+            | Self::Waiting { .. }
+            | Self::Aborted { .. }
+            | Self::Stale { .. }
+            | Self::Gone { .. }
+            | Self::Interrupted { .. }
+            | Self::LockLost
+            | Self::Failed { .. } => None,
+        }
+    }
+}
+
 impl PodFailure {
     /// The pod that failed, if there is one.
     pub fn pod(&self) -> Option<&PodName> {
@@ -246,6 +264,8 @@ pub enum Attempt {
     Remember,
     /// Noting what has become of the steps.
     Note,
+    /// Creating a pod that pulls images.
+    Pull,
 }
 
 impl fmt::Display for PodFailure {
@@ -301,6 +321,7 @@ impl fmt::Display for Attempt {
             Self::Record => "recording the change on its revision",
             Self::Remember => "recording the failed template",
             Self::Note => "noting the progress of steps on the lock",
+            Self::Pull => "creating a pod that pulls images",
         })
     }
 }

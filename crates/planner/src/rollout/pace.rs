@@ -11,6 +11,7 @@ use super::gate;
 use super::next_deletes::{self, Next, Replacer, Shared};
 use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::{Arrival, Report};
+use super::pulling::Pulling;
 use super::request::Delete;
 use super::share::in_rollout;
 use super::state::{Awaited, Creates, RequestState, Stall, State, Waiting};
@@ -65,6 +66,10 @@ impl Step<'_, '_> {
         if checked.has_failed || is_overdue {
             return Paced::Failed(BTreeMap::new());
         }
+        match self.pull(view, replacer, &policy, &evaluation) {
+            Pulling::Again => return Paced::Wait,
+            Pulling::GoOn => {}
+        }
         let next = match self.observed.siblings {
             None => next_deletes::next(view, self.state, replacer, &evaluation, None),
             Some(siblings) => {
@@ -86,6 +91,7 @@ impl Step<'_, '_> {
                 self.wake_at(until);
                 Paced::Wait
             }
+            Next::NotPulled => Paced::Stalled(self.not_pulled()),
             Next::NothingLeft => Paced::Clean,
             Next::Stalled(what) => match self.stalled(what) {
                 Some(_) if self.is_forward() && matches!(what, Stall::SharedBudget { .. }) => {

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::outcome::PodFailure;
+use super::outcome::{NotPulled, PodFailure};
 use super::request::{Delete, Purpose};
 use crate::steps::WaitsFor;
 use crate::words::count;
@@ -46,6 +46,27 @@ pub enum Report {
     LostReady {
         /// Number of nodes.
         nodes: u32,
+    },
+    /// A node begins to pull the images of its new pod.
+    Pulling {
+        /// The node.
+        node: NodeName,
+        /// Number of images.
+        images: usize,
+    },
+    /// The images of its new pod are on a node.
+    Pulled {
+        /// The node.
+        node: NodeName,
+        /// Time that it took, in seconds.
+        seconds: i64,
+    },
+    /// The images of its new pod could not be pulled to a node in time.
+    NotPulled {
+        /// The node.
+        node: NodeName,
+        /// Why.
+        why: NotPulled,
     },
     /// A gate has failed.
     Failed {
@@ -130,6 +151,11 @@ impl fmt::Display for Report {
                 "{} became NotReady within a minute: no pods are deleted until they recover",
                 count(*nodes, "pod")
             ),
+            Self::Pulling { node, images } => {
+                write!(f, "{node}: pulling {}", count(*images, "image"))
+            }
+            Self::Pulled { node, seconds } => write!(f, "{node}: images pulled after {seconds}s"),
+            Self::NotPulled { node, why } => write!(f, "{node}: {why}; the node is skipped"),
             Self::Failed { node, pod_failure } => write!(f, "{node}: {pod_failure}"),
             Self::WaitingFor(waits_for) => {
                 let waits: Vec<String> = waits_for.iter().map(ToString::to_string).collect();

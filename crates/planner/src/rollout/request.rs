@@ -76,6 +76,15 @@ pub struct Delete {
     pub cost: Cost,
 }
 
+/// A pod that makes a node pull the images of new pods.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewPuller {
+    /// The node.
+    pub node: NodeName,
+    /// The pod, without its owner.
+    pub pod: Value,
+}
+
 /// The cost of a delete against the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {

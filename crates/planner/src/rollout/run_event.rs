@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::outcome::{FailedGate, Replaced};
+use super::outcome::{FailedGate, NotPulled, Replaced};
 use super::progress::{Arrival, Progress, Report};
 use super::request::Delete;
 use crate::checks::CheckFinding;
@@ -119,6 +119,30 @@ pub enum RunEventData {
         /// What is waited for.
         waits_for: Vec<WaitsFor>,
     },
+    /// A node begins to pull the images of its new pod.
+    Pulling {
+        /// The node.
+        node: NodeName,
+        /// Number of images.
+        images: usize,
+    },
+    /// The images of its new pod are on a node.
+    Pulled {
+        /// The node.
+        node: NodeName,
+        /// Seconds that it took.
+        seconds: i64,
+    },
+    /// The images of its new pod could not be pulled to a node in time: it is skipped.
+    NotPulled {
+        /// The node.
+        node: NodeName,
+        /// The image; none if the pod that pulls them failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        image: Option<String>,
+        /// Seconds for which it was waited for.
+        seconds: i64,
+    },
     /// A new pod failed.
     Failed {
         /// The node.
@@ -218,6 +242,17 @@ impl From<&Report> for RunEventData {
             }
             Report::Stopping { in_flight } => Self::Stopping { in_flight: *in_flight },
             Report::LostReady { nodes } => Self::LostReady { nodes: *nodes },
+            Report::Pulling { node, images } => {
+                Self::Pulling { node: node.clone(), images: *images }
+            }
+            Report::Pulled { node, seconds } => {
+                Self::Pulled { node: node.clone(), seconds: *seconds }
+            }
+            Report::NotPulled { node, why: NotPulled { seconds, problem } } => Self::NotPulled {
+                node: node.clone(),
+                image: Some(problem.image.to_string()).filter(|image| !image.is_empty()),
+                seconds: *seconds,
+            },
             Report::Failed { node, pod_failure: _ } => Self::Failed { node: node.clone() },
             Report::WaitingFor(waits_for) => Self::WaitingFor { waits_for: waits_for.clone() },
             Report::Progress(progress) => Self::Progress { progress: *progress },

@@ -36,6 +36,7 @@ pub fn counted(
         note: None,
         approvals: BTreeMap::new(),
         node_seconds: None,
+        has_pullers: false,
         wait_until: None,
     });
     let view = observed.daemon_set.map(|live| RolloutView::of(live, observed, &state, now));

@@ -10,6 +10,7 @@ use super::checks::Checks;
 use super::event::{Answer, Event, Failure, Written};
 use super::outcome::{Attempt, ControllerStep, FailureCause, PodFailure, Replaced};
 use super::progress::Progress;
+use super::pulls::Pulls;
 use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
 use super::task::{Goal, Task};
@@ -75,6 +76,8 @@ pub struct State {
     /// What the checks of the policy have answered.
     pub(super) checks: Checks,
     pub(super) pods: Pods,
+    /// The images that are pulled before.
+    pub(super) pulls: Pulls,
     /// The current series of failed requests, since the last success.
     pub(super) failing: Option<Failing>,
     /// The request that the server rejected permanently.
@@ -348,6 +351,7 @@ impl State {
             cause: None,
             checks: Checks::default(),
             pods: Pods::default(),
+            pulls: Pulls::default(),
             failing: None,
             fatal: None,
             blind: None,
@@ -387,6 +391,7 @@ impl State {
             || self.remembering.request == RequestState::Out
             || self.noting.request == RequestState::Out
             || self.reading_approvals == RequestState::Out
+            || self.pulls.awaits_answers()
             || self.deletes_out() > 0
     }
 
@@ -397,6 +402,11 @@ impl State {
             Some(Stop::Interrupted | Stop::InterruptedTwice) => true,
             Some(Stop::LockLost { interrupted }) => interrupted,
         }
+    }
+
+    /// Whether images could not be pulled to a node in time. The way back needs no images.
+    pub(super) fn is_dropped(&self, node: &NodeName) -> bool {
+        self.course == Course::Forward && self.pulls.dropped.contains_key(node)
     }
 
     /// Number of pending deletes.
@@ -461,6 +471,15 @@ impl State {
             Answer::Checked { question, response } => {
                 self.checks.note(&self.task.pace, &question, &response);
             }
+            Answer::PullerCreated { node, result } => {
+                if let Err(failure @ (Failure::Forbidden { .. } | Failure::Refused { .. })) =
+                    &result
+                {
+                    self.fatal = Some((Attempt::Pull, failure.clone()));
+                }
+                self.pulls.note_created(node, result, now);
+            }
+            Answer::PullerRemoved { uid, result } => self.pulls.note_removed(&uid, &result, now),
             Answer::Noted(Ok(())) => {
                 self.failing = None;
                 self.note = self.noting.sent.take();

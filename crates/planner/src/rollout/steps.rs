@@ -464,7 +464,7 @@ impl<'w> Step<'_, 'w> {
 }
 
 /// The live object with the template of the target.
-fn with_template(live: &DaemonSet, target: &Target) -> DaemonSet {
+pub(super) fn with_template(live: &DaemonSet, target: &Target) -> DaemonSet {
     let mut after = live.clone();
     after.spec.template = target.template.clone();
     after

@@ -36,6 +36,8 @@ pub struct Task {
     /// Time that the update of one node takes, in seconds, if it was measured; else it is the
     /// progress deadline.
     pub node_seconds: Option<u32>,
+    /// Whether pods that pull images are left from an earlier run.
+    pub has_pullers: bool,
     /// The time until which the run itself waits for soaks and approvals (`--wait`).
     pub wait_until: Option<Timestamp>,
 }

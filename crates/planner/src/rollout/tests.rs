@@ -10,6 +10,7 @@ mod failures;
 mod gates;
 mod laws;
 mod others;
+mod pre_pull;
 mod run;
 mod sim;
 mod step_cases;

@@ -43,7 +43,7 @@ pub(super) struct RolloutView<'a> {
     /// Number of desired nodes that may be unavailable.
     pub allowed: u32,
     /// Number of desired nodes that may be skipped because they are not Ready.
-    skippable: u32,
+    pub skippable: u32,
     /// Time that an updated pod must have stayed Ready to be available, in seconds.
     pub min_ready: u32,
     pub now: Timestamp,
@@ -136,7 +136,8 @@ impl<'a> RolloutView<'a> {
             if !placement.may_start && (!placement.may_stay || here.is_empty()) {
                 continue;
             }
-            let node_budget = skipped.classify(node.readiness.is_ready(), placement.may_start);
+            let is_ready = node.readiness.is_ready() && !state.is_dropped(&node.name);
+            let node_budget = skipped.classify(is_ready, placement.may_start);
             let node_budget = match node_budget {
                 NodeBudget::Excluded
                     if placement.may_start && is_seen_before_delete(node, &state.pods, now) =>
@@ -342,7 +343,8 @@ impl<'a> NodeView<'a> {
         self.obstacle.is_none()
     }
 
-    fn is_not_ready(&self) -> bool {
+    /// Whether the node is not Ready, or is treated so because images could not be pulled to it.
+    pub(super) fn is_not_ready(&self) -> bool {
         self.node_budget != NodeBudget::Ready
     }
 

@@ -179,6 +179,7 @@ fn facts(daemon_set: &DaemonSetView<'_>) -> impl Iterator<Item = Html> {
         daemon_set.policy.map(|name| format!("policy {name}")),
         daemon_set.after.as_ref().map(|keys| format!("after {keys}")),
         daemon_set.shared_budget.as_ref().map(|(words, keys)| format!("{words} {keys}")),
+        daemon_set.pre_pull.as_ref().map(|words| format!("pre-pull: {words}")),
         daemon_set.counters.clone(),
     ];
     // Steps have a table.

@@ -35,6 +35,7 @@ fn reported(daemon_set: &DaemonSetView<'_>, depth: Depth, options: &MarkdownOpti
         daemon_set.policy.map(|name| format!("policy {}", code(name))),
         daemon_set.after.as_ref().map(|keys| format!("after {}", code(keys))),
         daemon_set.shared_budget.as_ref().map(|(words, keys)| format!("{words} {}", code(keys))),
+        daemon_set.pre_pull.as_ref().map(|words| format!("pre-pull: {words}")),
         daemon_set.counters.clone(),
     ];
     let checks = daemon_set.checks.iter().map(|check| prose(check));

@@ -37,6 +37,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: Te
         (ASIDE, daemon_set.managed_by.map(str::to_owned)),
         (ASIDE, daemon_set.after.as_ref().map(|keys| format!("After {}.", neutral::line(keys)))),
         (ASIDE, shared),
+        (ASIDE, daemon_set.pre_pull.as_ref().map(|words| format!("Pre-pull: {words}."))),
         (CHANGE, daemon_set.pause.clone()),
     ];
     for (style, fact) in facts.into_iter().filter_map(|(style, fact)| Some((style, fact?))) {

@@ -5,6 +5,7 @@ use super::notices;
 use super::page::{ASIDE, CHANGE, Line, NAME, Page, TextOptions};
 use crate::neutral;
 use crate::view::{Notice, groups};
+use daemonset::model::NodeName;
 use planner::plan::{
     Age, Counters, DaemonSetStatusReport, NodeObstacles, PauseState, PolicyProgress, StatusReport,
     StepPlan, StepState, Zones,
@@ -57,6 +58,9 @@ fn table(page: &mut Page, daemon_sets: &[DaemonSetStatusReport], namespaces: boo
 }
 
 /// The columns of `kubectl get daemonsets -A`.
+/// Number of pulling nodes that are named.
+const MOST_PULLING: usize = 10;
+
 const HEADER: [&str; 9] = [
     "NAMESPACE",
     "NAME",
@@ -132,6 +136,7 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
         age_seconds: _,
         pause,
         waits_since,
+        pulling,
         progress,
         lock,
         obstacles,
@@ -149,6 +154,7 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
     let waits = waits_since.map(|since| format!(", waiting since {since}")).unwrap_or_default();
     let paused = pause.as_ref();
     remarks.extend(paused.map(|pause| format!("{pause}{waits}: {}", ways_on(pause.state))));
+    remarks.extend((!pulling.is_empty()).then(|| pulling_words(pulling)));
     remarks.extend(progress.as_ref().into_iter().flat_map(by_policy));
     remarks.extend(lock.as_ref().map(ToString::to_string));
     if remarks.is_empty() && obstacles.is_empty() {
@@ -167,6 +173,14 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
         page.push(Line::at(INDENT).styled(CHANGE, remark));
     }
     obstacle_lines(page, obstacles, zones, options);
+}
+
+/// `pulling images: a-01, a-02 and 3 more`.
+fn pulling_words(nodes: &[NodeName]) -> String {
+    let named = nodes.iter().take(MOST_PULLING).map(NodeName::to_string).collect::<Vec<_>>();
+    let more = nodes.len().saturating_sub(MOST_PULLING);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("pulling images: {}{more}", neutral::line(&named.join(", ")))
 }
 
 /// How far the rollout is by its policy; nothing if there is nothing to do.

@@ -11,9 +11,10 @@ use super::steps::{StepView, Times, earliest_end, wait_words};
 use super::timeline::TimelineView;
 use daemonset::model::{Cascade, DaemonSetKey, ManagedBy};
 use planner::plan::{
-    Access, Action, ActionTotals, BaseChange, Change, CheckPlan, CheckRole, Counters,
+    Access, Action, ActionTotals, Age, BaseChange, Change, CheckPlan, CheckRole, Counters,
     DaemonSetForecast, DaemonSetPlan, FieldChange, FieldOwner, NewPods, NodePlan, PauseState,
-    PausedRollout, Reason, RevisionKind, RevisionPlan, SharedBudget, Strategy, Wave, Zones,
+    PausedRollout, PrePullForecast, PrePullPlan, Reason, RevisionKind, RevisionPlan, SharedBudget,
+    Strategy, Wave, Zones,
 };
 use planner::words::count;
 
@@ -42,6 +43,8 @@ pub(crate) struct DaemonSetView<'a> {
     pub shared_budget: Option<(String, String)>,
     /// `gate errors: sum(rate(errors[5m])), at most 0.01`; from others.
     pub checks: Vec<String>,
+    /// `3 images, 10 nodes at a time`; `None` if nothing is pulled before.
+    pub pre_pull: Option<String>,
     /// `RollingUpdate, at most 42 of 412 unavailable`.
     pub strategy: String,
     /// Whether a run can replace the pods of a wave by its number (`ds-apply step --wave`).
@@ -136,6 +139,7 @@ impl<'a> DaemonSetView<'a> {
             after,
             shared_budget,
             checks,
+            pre_pull,
             strategy,
             pause,
             live_template: _,
@@ -176,6 +180,7 @@ impl<'a> DaemonSetView<'a> {
             after: (!after.is_empty()).then(|| after.join(", ")),
             shared_budget: shared_budget.as_ref().and_then(|it| shared_words(it, &plan.key())),
             checks: checks.iter().map(check_words).collect(),
+            pre_pull: pre_pull.as_ref().map(|it| pre_pull_words(it, course)),
             strategy: strategy_words(*strategy, &plan.waves),
             can_step,
             on_delete: *strategy == Strategy::OnDelete && plan.waves.is_empty(),
@@ -226,6 +231,25 @@ fn are_named(waves: &[Wave]) -> bool {
 }
 
 /// The shared budget in words; none if no other DaemonSet shares it.
+/// `3 images, 10 nodes at a time; a node is without a Ready pod for about 4s, 20s without pre-pull`.
+fn pre_pull_words(pre_pull: &PrePullPlan, course: Option<&DaemonSetForecast>) -> String {
+    let PrePullPlan { images, nodes: _, parallel, timeout_seconds: _ } = pre_pull;
+    let age = |seconds: u64| Age(i64::try_from(seconds).unwrap_or(i64::MAX));
+    let words = format!("{}, {} at a time", count(images.len(), "image"), count(*parallel, "node"));
+    match course.and_then(|course| course.pre_pull) {
+        Some(PrePullForecast { node_seconds, without_seconds })
+            if node_seconds < without_seconds =>
+        {
+            format!(
+                "{words}; a node is without a Ready pod for about {}, {} without pre-pull",
+                age(node_seconds),
+                age(without_seconds)
+            )
+        }
+        Some(_) | None => words,
+    }
+}
+
 fn shared_words(shared: &SharedBudget, own: &DaemonSetKey) -> Option<(String, String)> {
     let SharedBudget { nodes, daemon_sets } = shared;
     let own = own.to_string();

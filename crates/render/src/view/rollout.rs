@@ -232,9 +232,12 @@ impl<'a> RolloutView<'a> {
             | Report::Revision(_)
             | Report::Stopping { .. }
             | Report::LostReady { .. }
+            | Report::NotPulled { .. }
             | Report::WaitingFor(_) => {
                 self.events.push((at, report.to_string()));
             }
+            // As many as nodes.
+            Report::Pulling { .. } | Report::Pulled { .. } => {}
         }
     }
 
@@ -295,6 +298,9 @@ fn waits(events: &[(Timestamp, Report)], began: Option<Timestamp>) -> Vec<(u32, 
             | Report::Progress(_)
             | Report::Failed { .. }
             | Report::Revision(_)
+            | Report::Pulling { .. }
+            | Report::Pulled { .. }
+            | Report::NotPulled { .. }
             | Report::LostReady { .. } => {}
         }
     }

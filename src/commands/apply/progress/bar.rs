@@ -57,11 +57,16 @@ impl Bar {
                 true
             }
             // Too frequent for lines; the bar counts them.
-            Report::Deleting(_) | Report::Recovered { .. } | Report::Arrived { .. } => true,
+            Report::Deleting(_)
+            | Report::Recovered { .. }
+            | Report::Arrived { .. }
+            | Report::Pulling { .. }
+            | Report::Pulled { .. } => true,
             Report::Writing(_)
             | Report::Revision(_)
             | Report::Stopping { .. }
             | Report::LostReady { .. }
+            | Report::NotPulled { .. }
             | Report::WaitingFor(_)
             | Report::Failed { .. } => false,
         }

@@ -63,8 +63,15 @@ pub(super) fn words_of(ending: &Ending, arrivals: &Arrivals, evidence: &Evidence
         let below = evidence.of(node).into_iter().map(|line| format!("    {line}"));
         [vec![format!("{node}: {it}")], below.collect()].concat()
     })));
-    // Failed nodes are listed above already.
-    let is_reported = |node: &NodeName| failed.is_some_and(|failed| failed.contains_key(node));
+    let not_pulled = outcome.not_pulled();
+    words.extend(some_of(
+        not_pulled.into_iter().flatten().map(|(node, why)| vec![format!("{node}: {why}")]),
+    ));
+    // These nodes are listed above already.
+    let is_reported = |node: &NodeName| {
+        failed.is_some_and(|failed| failed.contains_key(node))
+            || not_pulled.is_some_and(|nodes| nodes.contains_key(node))
+    };
     words.extend(some_of(left.iter().filter(|(node, _)| !is_reported(node)).map(|(node, why)| {
         let why: Vec<String> = why.iter().map(ToString::to_string).collect();
         vec![format!("{node}: {}", why.join("; "))]
@@ -113,6 +120,12 @@ pub(super) fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> 
                 "to resume: fix what the server refuses (ds-apply can-i {key}) and run it again"
             );
             vec![grant, back, release]
+        }
+        // Nothing may have begun yet.
+        Outcome::Paused { why: PauseReason::NotPulled { .. } } => {
+            let again = "to resume: make the images available and run it again".to_owned();
+            let back = (!replaced.is_empty()).then_some(back);
+            [again].into_iter().chain(back).collect()
         }
         Outcome::Paused { .. } | Outcome::Interrupted { paused: true } => {
             vec![on.to_owned(), back]
@@ -186,7 +199,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use planner::rollout::{Interference, NotAborted, PodFailure, Replaced};
+    use daemonset::model::PullProblem;
+    use planner::rollout::{Interference, NotAborted, NotPulled, PodFailure, Replaced};
 
     fn failed(nodes: usize) -> BTreeMap<NodeName, PodFailure> {
         let node = |at: usize| format!("n-{at:02}").as_str().into();
@@ -275,6 +289,33 @@ mod tests {
         }
     }
 
+    fn not_pulled() -> PauseReason {
+        let problem = PullProblem {
+            image: "r/agent:2".into(),
+            reason: "ErrImagePull".into(),
+            message: "not found".into(),
+        };
+        let nodes = [("n-00".into(), NotPulled { seconds: 600, problem })].into();
+        PauseReason::NotPulled { nodes, skippable: 1 }
+    }
+
+    #[test]
+    fn missing_images_are_listed_by_node_with_the_words_of_the_kubelet() {
+        let words = words(Outcome::Paused { why: not_pulled() });
+        assert_eq!(
+            words,
+            [
+                "paused: images could not be pulled to 1 node, at most 1 may be skipped; no pod \
+                 there was deleted; 1 more node has no available pod",
+                "  n-00: r/agent:2 not pulled after 10m: ErrImagePull: not found",
+                "  z-99: node has no pod yet",
+                "3 nodes replaced, each in 9s to 11s",
+                "to resume: make the images available and run it again",
+                "to roll back: ds-apply undo log/agent",
+            ]
+        );
+    }
+
     #[test]
     fn after_a_failed_undo_another_revision_is_suggested() {
         let outcome = Outcome::Aborted {
@@ -321,6 +362,7 @@ mod tests {
                 },
                 4,
             ),
+            (held(not_pulled()), 4),
             (stale(true), 4),
             (stale(false), 5),
             (Outcome::Gone { replaced_by: None }, 5),

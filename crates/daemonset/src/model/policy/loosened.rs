@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::{
     Bound, Check, CheckKind, Deadline, Domains, EmptyAnswer, OnFailure, PolicySpec, PolicyStep,
-    PrometheusCheck, Ramp, WhileWaiting,
+    PrePull, PrometheusCheck, Ramp, WhileWaiting,
 };
 use crate::model::IntOrPercent;
 use crate::model::min_ready::DEFAULT as DEFAULT_MIN_READY;
@@ -30,8 +30,9 @@ impl PolicySpec {
             steps,
             windows,
             exclusions,
-            preconditions,
             gates,
+            pre_pull,
+            preconditions,
             while_waiting,
             max_duration,
         } = self;
@@ -69,6 +70,7 @@ impl PolicySpec {
             }),
             (!keep_checks(gates, &after.gates))
                 .then(|| differs("gates", listed(gates), listed(&after.gates))),
+            pre_pull_loosened(*pre_pull, after.pre_pull),
             (*while_waiting == WhileWaiting::LastGood
                 && after.while_waiting == WhileWaiting::Target)
                 .then(|| differs("whileWaiting", "lastGood", "target")),
@@ -121,6 +123,19 @@ fn max_duration_loosened(before: Option<Deadline>, after: Option<Deadline>) -> O
         let text = |limit: Option<Deadline>| or_none(limit.map(seconds));
         differs("maxDuration", text(before), text(after))
     })
+}
+
+/// More nodes that pull at once are a burden on the registry and the network.
+fn pre_pull_loosened(before: Option<PrePull>, after: Option<PrePull>) -> Option<String> {
+    let is_looser = match (before, after) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(PrePull { parallel, timeout }), Some(after)) => {
+            after.parallel > parallel || after.timeout.0 > timeout.0
+        }
+    };
+    let text = |it: PrePull| format!("{} at once, {}", it.parallel, seconds(it.timeout));
+    is_looser.then(|| differs("prePull", or_none(before.map(text)), or_none(after.map(text))))
 }
 
 fn domains_loosened(before: Option<&Domains>, after: Option<&Domains>) -> Option<String> {
@@ -310,6 +325,15 @@ mod tests {
             ),
             (freeze(), json!({}), "exclusions from"),
             (json!({}), freeze(), ""),
+            (json!({"prePull": {}}), json!({}), "prePull from 10 at once, 600 s to none"),
+            (
+                json!({"prePull": {"parallel": 2}}),
+                json!({"prePull": {"parallel": 3}}),
+                "prePull from 2 at once, 600 s to 3 at once, 600 s",
+            ),
+            (json!({"prePull": {}}), json!({"prePull": {"timeout": "11m"}}), "prePull from 10"),
+            (json!({"prePull": {}}), json!({"prePull": {"parallel": 9, "timeout": "9m"}}), ""),
+            (json!({}), json!({"prePull": {}}), ""),
             (json!({}), json!({"whileWaiting": "target"}), "whileWaiting from lastGood to target"),
             (json!({"whileWaiting": "target"}), json!({}), ""),
             (json!({"maxDuration": "1h"}), json!({}), "maxDuration from 3600 s to none"),

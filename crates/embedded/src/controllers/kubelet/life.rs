@@ -27,6 +27,9 @@ pub(super) struct StartUp {
     pub(super) ready: Duration,
     /// A fault that keeps the pod from becoming ready.
     pub(super) fault: Option<ContainerFault>,
+    /// Whether its containers have a command that does not exist (a puller): they end when they
+    /// would start, and are not restarted.
+    pub(super) starts_nothing: bool,
 }
 
 /// A fault of one container.
@@ -171,6 +174,18 @@ impl Life {
         self.since = now;
     }
 
+    /// Whether all images were tried.
+    pub(super) fn has_pulled(&self) -> bool {
+        match self.stage {
+            Stage::Creating => false,
+            Stage::PullFailed
+            | Stage::PullBackOff
+            | Stage::Running
+            | Stage::Ready
+            | Stage::CrashBackOff => true,
+        }
+    }
+
     fn double(&mut self) {
         self.wait = (self.wait * 2).min(LONGEST_WAIT * 2);
     }
@@ -201,6 +216,7 @@ mod tests {
             creating: Duration::from_secs(4),
             ready: Duration::from_secs(3),
             fault: fault.map(|cause| ContainerFault { container: 0, cause }),
+            starts_nothing: false,
         }
     }
 

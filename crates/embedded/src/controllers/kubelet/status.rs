@@ -18,7 +18,7 @@ pub(super) struct Spec {
     #[serde(deserialize_with = "null_as_default")]
     pub(super) containers: Vec<Container>,
     #[serde(deserialize_with = "null_as_default")]
-    init_containers: Vec<Container>,
+    pub(super) init_containers: Vec<Container>,
 }
 
 /// A container of the pod.
@@ -69,6 +69,26 @@ pub(super) fn status(
     status
 }
 
+/// The status of a puller whose images are there: none of its containers could be started (a real
+/// kubelet with containerd reports it so).
+pub(super) fn ended(spec: &Spec, before: &Value, now: Timestamp) -> Value {
+    let mut status = before.clone();
+    status["phase"] = "Failed".into();
+    status["containerStatuses"] =
+        spec.containers.iter().map(|container| not_started(container, now)).collect();
+    status
+}
+
+/// The status of a container whose image is there and whose command does not exist.
+fn not_started(container: &Container, now: Timestamp) -> Value {
+    let Container { name, image, restart_policy: _, readiness_probe: _ } = container;
+    let ended = json!({"exitCode": 128, "reason": "StartError", "finishedAt": whole_second(now)});
+    json!({
+        "name": name, "image": image, "imageID": image, "ready": false, "started": false,
+        "restartCount": 0, "state": {"terminated": ended}, "lastState": {},
+    })
+}
+
 /// A condition; keeps the transition time if its status does not change.
 fn condition(
     before: &Value,
@@ -99,7 +119,14 @@ fn containers(spec: &Spec, life: &Life, plan: &StartUp) -> Vec<Value> {
     spec.containers
         .iter()
         .enumerate()
-        .map(|(at, it)| container(it, life, troubled == Some(at)))
+        .map(|(at, it)| match troubled {
+            // Of a puller, the others are through.
+            Some(troubled) if plan.starts_nothing && troubled != at && life.has_pulled() => {
+                not_started(it, life.since)
+            }
+            Some(troubled) => container(it, life, troubled == at),
+            None => container(it, life, false),
+        })
         .collect()
 }
 
@@ -193,6 +220,7 @@ mod tests {
             creating: Duration::from_secs(4),
             ready: Duration::from_secs(3),
             fault: cause.map(|cause| ContainerFault { container: 1, cause }),
+            starts_nothing: false,
         }
     }
 

@@ -23,6 +23,10 @@ pub struct DaemonSetForecast {
     /// the rollout wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_seconds: Option<u32>,
+    /// What pulling images before does to the time of a node; none without it, or if no pod was
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre_pull: Option<PrePullForecast>,
     /// Seconds in which only soaks pass.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub soak_seconds: u64,
@@ -44,6 +48,16 @@ pub struct DaemonSetForecast {
     /// approvals are given at once. None if no policy makes the rollout wait, or no window opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earliest_end: Option<Timestamp>,
+}
+
+/// Times with and without images that are pulled before, from the start times of pods in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PrePullForecast {
+    /// Seconds for which a node has no Ready pod if its images are there: by the fastest start.
+    pub node_seconds: u64,
+    /// The same if it pulls them meanwhile: by the median.
+    pub without_seconds: u64,
 }
 
 /// The part of a forecast that is one step.

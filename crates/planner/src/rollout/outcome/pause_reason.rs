@@ -8,7 +8,7 @@ use crate::checks::CheckFinding;
 use crate::plan::Age;
 use crate::rollout::event::Failure;
 use crate::words::count;
-use daemonset::model::{NodeName, RevisionName, RevisionNumber};
+use daemonset::model::{NodeName, PullProblem, RevisionName, RevisionNumber};
 
 /// The reason why a run paused.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +74,14 @@ pub enum PauseReason {
         /// The server's message.
         message: Option<String>,
     },
+    /// Images of the new pods could not be pulled in time (`prePull`): these nodes keep their old
+    /// pods.
+    NotPulled {
+        /// The nodes.
+        nodes: BTreeMap<NodeName, NotPulled>,
+        /// Number of nodes that may be skipped, those that are not Ready among them.
+        skippable: u32,
+    },
     /// The watches are not current, so the cluster cannot be observed.
     Blind {
         /// Duration in seconds.
@@ -97,6 +105,15 @@ pub enum PauseReason {
     },
     /// The timeout of the whole run is reached.
     Timeout,
+}
+
+/// Why a node does not have the images of its new pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotPulled {
+    /// Time for which they were waited for, in seconds.
+    pub seconds: i64,
+    /// The image, and what the kubelet or the server says.
+    pub problem: PullProblem,
 }
 
 /// The step of the DaemonSet controller that a run waits for.
@@ -191,6 +208,12 @@ impl fmt::Display for PauseReason {
                 write!(f, "pods of {nodes} could not be created for {age}")?;
                 message.iter().try_for_each(|message| write!(f, ": {message}"))
             }
+            Self::NotPulled { nodes, skippable } => write!(
+                f,
+                "images could not be pulled to {}, at most {skippable} may be skipped; no pod there \
+                 was deleted",
+                count(nodes.len(), "node")
+            ),
             Self::Blind { seconds } => {
                 write!(f, "the cluster could not be observed for {}", Age(*seconds))
             }
@@ -204,6 +227,17 @@ impl fmt::Display for PauseReason {
             ),
             Self::Timeout => f.write_str("the run timed out"),
         }
+    }
+}
+
+/// `registry/agent:2 not pulled after 10m: ErrImagePull: not found`.
+impl fmt::Display for NotPulled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seconds, problem: PullProblem { image, reason, message } } = self;
+        let image = if image.is_empty() { "its images" } else { image };
+        write!(f, "{image} not pulled after {}", Age(*seconds))?;
+        let told = [reason, message].into_iter().filter(|text| !text.is_empty());
+        told.into_iter().try_for_each(|text| write!(f, ": {text}"))
     }
 }
 

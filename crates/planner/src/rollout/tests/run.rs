@@ -10,8 +10,8 @@ use super::sim::{Seen, Sim};
 use crate::plan::{PausedRollout, template_digest};
 use crate::rollout::state::Stop;
 use crate::rollout::{
-    AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome,
-    Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
+    AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal,
+    NewPuller, Outcome, Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
 };
 use daemonset::model::{
     CheckQuestion, CheckResponse, OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid,
@@ -28,6 +28,8 @@ enum Request {
     Note(Box<StepsNote>),
     ReadApprovals,
     Ask(CheckQuestion),
+    CreatePuller(Box<NewPuller>),
+    RemovePuller(Uid),
 }
 
 /// The fate of a request.
@@ -100,6 +102,7 @@ pub(super) fn task(goal: Goal) -> Task {
         note: None,
         approvals: BTreeMap::new(),
         node_seconds: None,
+        has_pullers: false,
         wait_until: None,
     }
 }
@@ -229,6 +232,10 @@ impl Run {
                     self.requests.extend(questions.into_iter().map(Request::Ask));
                 }
                 Effect::ReadApprovals => self.requests.push_back(Request::ReadApprovals),
+                Effect::CreatePuller(new) => self.requests.push_back(Request::CreatePuller(new)),
+                Effect::RemovePuller { pod: _, uid } => {
+                    self.requests.push_back(Request::RemovePuller(uid));
+                }
                 Effect::Report(report) => self.reports.push(report),
                 Effect::WakeAt(at) => self.wake = Some(at),
                 Effect::Finish(ending) => {
@@ -312,6 +319,15 @@ impl Run {
                 Answer::Noted(said(Ok(())))
             }
             Request::Ask(question) => self.ask(question),
+            Request::CreatePuller(new) => {
+                let node = new.node.clone();
+                let result = if done { self.sim.create_puller(&new) } else { Err(lost()) };
+                Answer::PullerCreated { node, result: if failed { Err(lost()) } else { result } }
+            }
+            Request::RemovePuller(uid) => {
+                let result = if done { self.sim.remove_puller(&uid) } else { Ok(()) };
+                Answer::PullerRemoved { uid, result: said(result) }
+            }
             Request::ReadApprovals => {
                 Answer::Approvals((!failed).then(|| self.sim.approvals.clone()))
             }

@@ -7,13 +7,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::rollout::{
-    Delete, Failure, ObservedCluster, Precondition, Provenance, Write, Written, write,
+    Delete, Failure, NewPuller, ObservedCluster, Precondition, Provenance, Write, Written, write,
 };
 use daemonset::controller::test_cluster::{Cluster, node};
 use daemonset::model::{
     Approval, CheckEndpoint, CheckQuestion, CheckResponse, CheckSeries, ContainerFailure,
-    DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness, REVISION_HASH_LABEL, Revision,
-    Series, StepsNote, Uid, Unanswered,
+    DaemonSet, Node, NodeReadiness, PRE_PULL_IMAGES_LABEL, Pod, PodName, PodPhase, PodReadiness,
+    PullProblem, PullState, Puller, REVISION_HASH_LABEL, Revision, Series, StepsNote, Uid,
+    Unanswered,
 };
 
 /// The behavior of the pods of a template.
@@ -50,6 +51,7 @@ pub(super) struct Seen {
     pub nodes: Vec<Node>,
     pub pods: Vec<Pod>,
     pub revisions: Vec<Revision>,
+    pub pullers: Vec<Puller>,
     is_current: bool,
 }
 
@@ -62,6 +64,7 @@ impl Seen {
             revisions: &self.revisions,
             node_placements: None,
             siblings: None,
+            pullers: &self.pullers,
             is_current: self.is_current,
         }
     }
@@ -100,6 +103,13 @@ pub(super) struct Sim {
     restart: Option<Value>,
     /// The value of each check from a time on, the latest last; 1 before.
     pub values: Vec<(&'static str, Timestamp, Measured)>,
+    /// The pods that pull images.
+    pub pullers: Vec<Puller>,
+    /// The highest number of them at a time, of those that are not terminating.
+    pub most_pullers: usize,
+    made_pullers: usize,
+    /// Time that a pull takes on a node, in seconds; `None` never ends. Default: two.
+    pub pulls: BTreeMap<String, Option<i64>>,
 }
 
 pub(super) const REFUSED: &str = "pods \"foo-\" is forbidden: violates PodSecurity";
@@ -131,6 +141,10 @@ impl Sim {
             writes: Vec::new(),
             restart: None,
             values: Vec::new(),
+            pullers: Vec::new(),
+            most_pullers: 0,
+            made_pullers: 0,
+            pulls: BTreeMap::new(),
         };
         sim.edit(|spec| spec["updateStrategy"] = strategy.clone());
         sim.pass(60);
@@ -171,6 +185,7 @@ impl Sim {
             nodes: self.cluster.nodes.clone(),
             pods: self.cluster.pods.clone(),
             revisions: self.cluster.revisions.clone(),
+            pullers: self.pullers.clone(),
             is_current: !self.hidden,
         }
     }
@@ -180,6 +195,7 @@ impl Sim {
         for _ in 0..seconds {
             self.cluster.now += SignedDuration::from_secs(1);
             self.collect();
+            self.pull();
             self.kubelet();
             self.controller();
         }
@@ -223,6 +239,60 @@ impl Sim {
             }
             let created = *pod.created.get_or_insert(now);
             run(pod, fate, now.duration_since(created).as_secs(), now);
+        }
+    }
+
+    /// The kubelets' part in the pullers.
+    fn pull(&mut self) {
+        let now = self.now();
+        self.pullers.retain(|puller| !puller.terminating);
+        for puller in &mut self.pullers {
+            let takes = self.pulls.get(puller.node.as_str()).copied().unwrap_or(Some(2));
+            let age = now.duration_since(puller.created.unwrap()).as_secs();
+            let missing = |reason: &str| PullProblem {
+                image: "v2".into(),
+                reason: reason.into(),
+                message: "not found".into(),
+            };
+            puller.state = match takes {
+                Some(takes) if age >= takes => PullState::Pulled,
+                Some(_) => PullState::Pulling(None),
+                None => PullState::Pulling(Some(missing("ErrImagePull"))),
+            };
+        }
+    }
+
+    /// Creates a puller.
+    pub(super) fn create_puller(&mut self, new: &NewPuller) -> Result<(PodName, Uid), Failure> {
+        let name = new.pod["metadata"]["name"].as_str().unwrap();
+        if self.pullers.iter().any(|it| it.name == *name) {
+            return Err(Failure::Conflict);
+        }
+        self.made_pullers += 1;
+        let puller = Puller {
+            name: name.into(),
+            uid: format!("puller-{}", self.made_pullers).into(),
+            node: new.pod["spec"]["nodeName"].as_str().unwrap().into(),
+            images: new.pod["metadata"]["labels"][PRE_PULL_IMAGES_LABEL].as_str().unwrap().into(),
+            created: Some(self.now()),
+            terminating: false,
+            state: PullState::Pulling(None),
+        };
+        let made = (puller.name.clone(), puller.uid.clone());
+        self.pullers.push(puller);
+        let alive = self.pullers.iter().filter(|it| !it.terminating).count();
+        self.most_pullers = self.most_pullers.max(alive);
+        Ok(made)
+    }
+
+    /// Deletes a puller.
+    pub(super) fn remove_puller(&mut self, uid: &Uid) -> Result<(), Failure> {
+        match self.pullers.iter_mut().find(|it| it.uid == *uid) {
+            Some(puller) => {
+                puller.terminating = true;
+                Ok(())
+            }
+            None => Err(Failure::Gone),
         }
     }
 
