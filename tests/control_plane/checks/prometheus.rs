@@ -22,7 +22,7 @@ const TOOL: [Tool; 1] = [Tool {
     tags: "remove_all_sd",
     cold: "2 minutes",
 }];
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 /// A running server; it ends with the test.
 pub(crate) struct Prometheus {
