@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use daemonset::model::{
-    CheckEndpoint, CheckKind, CheckQuestion, CheckResponse, CheckSeries, PolicySpec,
+    Bound, CheckEndpoint, CheckKind, CheckQuestion, CheckResponse, CheckSeries, PolicySpec,
     PrometheusCheck, RehearsedAnswer, RehearsedCheck, Series, Unanswered,
 };
 use executor::{Ask, Asked};
@@ -90,7 +90,7 @@ impl FaultFile {
         else {
             return None;
         };
-        let (min, max) = (min.map(|min| min.value()), max.map(|max| max.value()));
+        let (min, max) = (min.map(Bound::value), max.map(Bound::value));
         match answer {
             RehearsedAnswer::Pass => min.or(max),
             RehearsedAnswer::Fail => match (min, max) {

@@ -60,7 +60,7 @@ pub(super) async fn run(
         permitted::check_named(keys, Work::Change { creates: false }, |_| false, session).await?;
     }
     let each = keys.iter().map(|key| One { key, args }).collect();
-    in_sequence::take(each, args.named.common.keep_going, session).await
+    Box::pin(in_sequence::take(each, args.named.common.keep_going, session)).await
 }
 
 /// The undo of one DaemonSet.
@@ -75,7 +75,7 @@ impl InSequence for One<'_> {
     }
 
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
-        undo(self.args, self.key, session).await
+        Box::pin(undo(self.args, self.key, session)).await
     }
 }
 
