@@ -64,7 +64,7 @@ pub enum RehearsedAnswer {
     Pass,
     /// It fails.
     Fail,
-    /// It is unknown: no answer comes, and nothing is measured.
+    /// It is unknown: there is no answer, and nothing is measured.
     Unknown,
 }
 
