@@ -48,10 +48,11 @@ fn assert_once(outcome: &Outcome, context: &str) {
 }
 
 #[test]
-fn a_run_may_be_killed_at_every_request() {
+fn a_run_may_be_killed_at_any_request() {
     let whole = trial::run(&scenario());
     assert_once(&whole, "whole");
-    for request in 1..=whole.requests_of_runs[0] {
+    // Each takes a second in a debug build: every third request, before and after it in turn.
+    for request in (1..=whole.requests_of_runs[0]).step_by(3) {
         let kill = Kill { run: 0, request, after: request % 2 == 0 };
         let outcome = trial::run(&with_story(|story| story.kills = vec![kill]));
         assert_once(&outcome, &format!("{kill:?}"));

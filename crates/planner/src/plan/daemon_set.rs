@@ -73,6 +73,8 @@ pub(super) fn plan<'a>(
     let policy = desired.policy.as_deref();
     let shared_budget = policy.and_then(|it| shared::shared_budget(it, all, snapshot));
     let siblings = policy.map(|it| shared::siblings(it, &desired.key, all, snapshot));
+    let siblings = siblings.unwrap_or_default();
+    let rollouts = siblings.values().max().map_or(1, |others| others.saturating_add(1));
     let live = snapshot.daemon_set(&desired.key);
     let (pause, unreadable) = held(live);
     let changes = changes(live, pause.as_ref(), desired, detail.show_values);
@@ -87,7 +89,7 @@ pub(super) fn plan<'a>(
         strategy,
         pace,
         shared_budget: shared_budget.as_ref().map(|budget| budget.nodes),
-        siblings: &siblings.unwrap_or_default(),
+        siblings: &siblings,
         untouched: untouched(change, live),
         described: detail.into(),
         node_seconds,
@@ -152,6 +154,7 @@ pub(super) fn plan<'a>(
         blocked_step: blocked_step.as_ref(),
         empty_steps: &empty_steps,
         node_seconds: measured,
+        rollouts,
         failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
         force_conflicts,
         snapshot,

@@ -53,6 +53,8 @@ pub(super) struct Judged<'a> {
     pub empty_steps: &'a [String],
     /// Time that the update of one node takes, in seconds, if it was measured.
     pub node_seconds: Option<u32>,
+    /// Number of DaemonSets of a shared budget that are updated on a node one after the other.
+    pub rollouts: u32,
     /// Whether `ds-apply` has recorded that a rollout of the target template failed.
     pub failed_before: bool,
     /// Field managers whose fields may be overwritten (`--force-conflicts`).
@@ -80,6 +82,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         blocked_step,
         empty_steps,
         node_seconds,
+        rollouts,
         failed_before,
         force_conflicts: allowed,
         snapshot,
@@ -103,7 +106,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         failed_template(plan, failed_before),
         empty_step(plan, empty_steps),
         surge_under_policy(plan, desired),
-        window_too_short(plan, desired, node_seconds, snapshot.observed_at),
+        window_too_short(plan, desired, (node_seconds, rollouts), snapshot.observed_at),
     ];
     guards.into_iter().flatten().collect()
 }
@@ -146,7 +149,7 @@ fn surge_under_policy(plan: &DaemonSetPlan, desired: &DesiredDaemonSet) -> Optio
 fn window_too_short(
     plan: &DaemonSetPlan,
     desired: &DesiredDaemonSet,
-    measured: Option<u32>,
+    (measured, rollouts): (Option<u32>, u32),
     now: Timestamp,
 ) -> Option<Guard> {
     let policy = desired.policy.as_ref().filter(|_| !plan.waves.is_empty())?;
@@ -154,7 +157,7 @@ fn window_too_short(
     if windows.is_empty() {
         return None;
     }
-    let seconds = measured.unwrap_or(progress_deadline.0);
+    let seconds = measured.unwrap_or(progress_deadline.0).saturating_mul(rollouts);
     let calendar = Calendar::of(windows, exclusions);
     if calendar.next_start(now, seconds.into()).is_some() {
         return None;
@@ -171,8 +174,12 @@ fn window_too_short(
             " shorten `progressDeadline`,",
         ),
     };
+    let together = match rollouts {
+        0 | 1 => String::new(),
+        _ => format!(" for {rollouts} DaemonSets one after the other"),
+    };
     let message = format!(
-        "no node would ever begin: the update of one takes {takes:#} ({why}), but no window of \
+        "no node would ever begin: the update of one takes {takes:#}{together} ({why}), but no window of \
          policy {} {longest}. Lengthen the `duration` of a window,{remedy} or remove exclusions",
         policy.metadata.name
     );

@@ -153,6 +153,7 @@ impl Selects {
 }
 
 /// One node, as it was observed.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the node")]
 struct Here<'a> {
     node: &'a Node,
     is_ready: bool,
