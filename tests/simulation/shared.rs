@@ -146,7 +146,7 @@ fn open(
 fn has_outdated(live: &DaemonSet, node: &NodeName, store: &Store, nodes: &Nodes) -> bool {
     let is_desired = desired_nodes(live, store).any(|it| it.name == *node);
     let stays = |pod: &&Pod| !pod.terminating && !nodes.is_leaving(pod);
-    is_desired && old_pods(live, store).get(node).copied().filter(stays).is_some()
+    is_desired && old_pods(live, store).get(node).copied().as_ref().is_some_and(stays)
 }
 
 /// Whether a rollout of the image is in progress, and has not failed.
