@@ -28,7 +28,7 @@ use crate::scenario::{AgentSpec, Fate, NodeSpec, PodSpec, Scenario};
 /// The longest duration of a run, by the cluster's clock.
 const LONGEST: Duration = Duration::from_hours(12);
 
-/// The limit of requests of a trial: a run that loops for ever ends here.
+/// The limit of requests of a trial, or of one run of a story: a run that loops for ever ends here.
 const MOST_REQUESTS: usize = 20_000;
 
 /// How long the cluster may take to settle after a run.
@@ -63,7 +63,7 @@ const AGAIN: &str = "again";
 struct Shared {
     checker: LawChecker,
     requests: usize,
-    /// The number of requests of all runs.
+    /// The number of requests of all runs; in a story, of one: forty may wait for an hour each.
     all_requests: usize,
     /// The fates of the run that is observed: the first one, or each one of a story.
     fates: Vec<Fate>,

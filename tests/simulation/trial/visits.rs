@@ -93,7 +93,7 @@ impl Trial<'_> {
                 if after { Fate::KilledAfter(request) } else { Fate::KilledBefore(request) }
             };
             shared.fates = kills.map(|kill| fate(kill.after, kill.request)).collect();
-            (shared.user, shared.requests) = (user.clone(), 0);
+            (shared.user, shared.requests, shared.all_requests) = (user.clone(), 0, 0);
             let now = self.world.clock().now();
             shared.checker.run_begins(commit.image, &commit.rules, now);
         }
