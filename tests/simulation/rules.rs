@@ -117,6 +117,15 @@ impl Rules {
         steps.is_empty() && domains.is_none() && window.is_none() && exclusion.is_none()
     }
 
+    /// How long all soaks may take together, in seconds: each of the three zones may soak after each
+    /// step and at the end.
+    pub(crate) fn longest_soaks(&self) -> u64 {
+        let of_steps: i64 = self.steps.iter().map(|step| step.soak).sum();
+        let of_zones = self.domains.as_ref().map_or(0, |rule| rule.soak * 3);
+        let rounds = i64::try_from(self.steps.len()).expect("a few steps") + 1;
+        (of_steps + of_zones * rounds).unsigned_abs()
+    }
+
     /// The policy's `spec`, without `selects`. Exclusions are relative to `start`, in seconds since
     /// 1970.
     pub(crate) fn json(&self, start: i64) -> Value {

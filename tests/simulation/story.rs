@@ -30,7 +30,7 @@ pub(crate) struct Story {
     pub(crate) local_clock: i64,
     /// The time at the beginning, if it matters.
     pub(crate) start: Option<&'static str>,
-    /// The limit of runs: a story that has not ended by then is stuck.
+    /// The limit of runs after the last event: a story that has not ended by then is stuck.
     pub(crate) most_runs: usize,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Kill {
     pub(crate) after: bool,
 }
 
-/// The default limit of runs.
+/// The default limit of runs, beside those that only soak.
 pub(crate) const MOST_RUNS: usize = 40;
 
 /// The images that commits have; 1 is that of the beginning.
@@ -92,7 +92,7 @@ impl Story {
             request: usize::try_from(dice.between(1, 90)).expect("a small number"),
             after: dice.one_in(2),
         };
-        Self {
+        let mut story = Self {
             rules,
             events,
             kills: (0..dice.between(0, 5).saturating_sub(2)).map(|_| kill(dice)).collect(),
@@ -103,7 +103,10 @@ impl Story {
             local_clock: dice.pick(&[0, 0, 86_400, -86_400]),
             start: None,
             most_runs: MOST_RUNS,
-        }
+        };
+        let in_soaks = story.rules.longest_soaks() / story.interval;
+        story.most_runs += usize::try_from(in_soaks).expect("a small number");
+        story
     }
 
     /// Whether each rollout must end done, if enough runs try: nothing fails, somebody approves, and

@@ -67,11 +67,16 @@ impl Trial<'_> {
         let last = story.events.iter().map(|(at, _)| *at).max().unwrap_or_default();
         let runs = async {
             let mut requests = Vec::new();
-            for number in 0..story.most_runs {
+            let mut left = story.most_runs;
+            for number in 0.. {
                 requests.push(self.visit(number, story, &current()).await);
                 let is_over = self.world.clock().elapsed() >= Duration::from_secs(last);
                 if is_over && self.is_stuck_or_done() {
                     return requests;
+                }
+                left -= usize::from(is_over);
+                if left == 0 {
+                    break;
                 }
                 self.between(story, &current()).await;
             }
