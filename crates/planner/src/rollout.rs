@@ -42,12 +42,12 @@ mod pace;
 mod progress;
 mod pulling;
 mod pulls;
-mod record;
 mod refusal;
 mod request;
 mod restart;
 mod roll;
 mod run_event;
+mod run_history;
 mod send;
 mod share;
 mod state;
@@ -70,9 +70,9 @@ pub use outcome::{
     Outcome, Overdue, PauseReason, PodFailure, Replaced, RolledBack,
 };
 pub use progress::{Arrival, Progress, Report};
-pub use record::Record;
 pub use request::{Cost, Delete, NewPuller, Precondition, Purpose, Write};
 pub use run_event::{PodEvidence, ReplacedNode, RunEvent, RunEventData, RunEventKind};
+pub use run_history::RunHistory;
 pub use share::counted;
 pub use state::{AllowedActions, Creates, State};
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
@@ -93,7 +93,7 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
     effects.into_iter().find_map(|effect| match effect {
         Effect::Write(write) => Some(*write),
         Effect::Delete(_)
-        | Effect::Record { .. }
+        | Effect::Annotate { .. }
         | Effect::Remember { .. }
         | Effect::Forget { .. }
         | Effect::Note(_)
