@@ -2,7 +2,7 @@
 //! replace pods in waves; restore the strategy.
 //!
 //! The live object shows which of these steps are done: what is in place is not written again. A
-//! change by another client ends the run. Not here: the actions after a failed gate (`failure`).
+//! change by another client ends the run. Not here: the actions after a failure (`failure`).
 
 use std::collections::BTreeMap;
 

@@ -97,7 +97,7 @@ pub struct State {
 pub(super) enum Course {
     /// Roll out the target.
     Forward,
-    /// A gate has failed: the target is not rolled out further.
+    /// New pods, or a gate of the policy, have failed: the target is not rolled out further.
     Failed(BTreeMap<NodeName, PodFailure>),
     /// Nothing more may begin for now.
     Waiting(Vec<WaitsFor>),
