@@ -67,10 +67,6 @@ use scenario::Scenario;
 /// The default number of seeds: a debug build takes a minute or two.
 const SEEDS: u64 = 500;
 
-/// Seeds with a shared budget that break a law, and whose cause is not mended yet (ARCHITECTURE.md,
-/// "Under way").
-const NOT_MENDED: [u64; 2] = [310, 489];
-
 /// The number of seeds: `SIMULATION_SEEDS`, or the default.
 #[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
 fn seeds() -> u64 {
@@ -87,7 +83,6 @@ fn the_laws_hold_for_every_seed() {
     let of_thread = |thread| {
         (thread..seeds)
             .step_by(usize::try_from(threads).unwrap())
-            .filter(|seed| !NOT_MENDED.contains(seed))
             .find_map(|seed| shrink::broken(seed, &[]))
     };
     thread::scope(|scope| {

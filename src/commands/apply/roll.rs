@@ -155,8 +155,9 @@ impl InSequence for One<'_> {
         }
         let spec = self.pace(find(&snapshot, self.key)?)?;
         let budget = approved.daemon_sets.first().and_then(|one| one.shared_budget.as_ref());
+        let policy = (&spec, live.managed_by);
         let sharing = match budget {
-            Some(budget) => Sharing::lock(budget, &spec, &[self.key], self.args, session).await?,
+            Some(budget) => Sharing::lock(budget, policy, &[self.key], self.args, session).await?,
             None => None,
         };
         let lock = match sharing.as_ref().and_then(|sharing| sharing.lock_of(self.key)) {

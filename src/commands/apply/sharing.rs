@@ -21,6 +21,8 @@ pub(super) struct Sharing {
     order: Vec<DaemonSetKey>,
     budget: IntOrPercent,
     policy: PolicySpec,
+    /// Who manages those that do not exist: `--managed-by` overrides the policy.
+    managed_by: ManagedBy,
     keep_going: bool,
     /// Those that exist.
     live: BTreeMap<DaemonSetKey, DaemonSet>,
@@ -35,7 +37,7 @@ impl Sharing {
     /// One of them cannot be read or locked; then none is locked.
     pub(super) async fn lock(
         budget: &SharedBudget,
-        policy: &PolicySpec,
+        (policy, managed_by): (&PolicySpec, ManagedBy),
         rolled: &[&DaemonSetKey],
         args: &CommonFlags,
         session: &mut Session,
@@ -48,6 +50,7 @@ impl Sharing {
         let mut sharing = Self {
             budget: limit,
             policy: policy.clone(),
+            managed_by,
             keep_going: args.keep_going,
             live: BTreeMap::new(),
             locks: BTreeMap::new(),
@@ -77,7 +80,7 @@ impl Sharing {
                 })
                 .await?;
             // A record of ds-apply is no DaemonSet.
-            let may_exist = self.policy.managed_by == ManagedBy::DsApply;
+            let may_exist = self.managed_by == ManagedBy::DsApply;
             if found.is_some() || may_exist || rolled.contains(&&key) {
                 let lock = session.lock(&key, &args.pace, args.output).await?;
                 self.locks.insert(key.clone(), lock);
@@ -116,7 +119,7 @@ impl Sharing {
     async fn observe(&self, key: &DaemonSetKey, session: &mut Session) -> Result<Observer, Error> {
         match self.live.get(key) {
             Some(live) => session.observe(&Owner::from(live), false).await,
-            None => session.observe_unknown(key, self.policy.managed_by).await,
+            None => session.observe_unknown(key, self.managed_by).await,
         }
     }
 

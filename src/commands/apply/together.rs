@@ -107,8 +107,9 @@ impl<'a> Together<'a> {
         }
         let Some(first) = open.first() else { return Ok(sequence.exit()) };
         let rolled: Vec<&DaemonSetKey> = open.iter().map(|one| one.key()).collect();
-        let policy = first.desired.policy_spec();
-        let locked = Sharing::lock(self.budget, &policy, &rolled, first.args, session).await;
+        let spec = first.desired.policy_spec();
+        let policy = (&*spec, first.desired.managed_by);
+        let locked = Sharing::lock(self.budget, policy, &rolled, first.args, session).await;
         let locked = locked.map_err(|error| first.without_namespace(error))?;
         let Some(sharing) = locked else { return Ok(sequence.exit()) };
         let done = self.under(&open, &sharing, &mut sequence, session).await;

@@ -4,7 +4,7 @@
 use ds_plan::Exit;
 use serde_json::json;
 
-use super::{exits, fleet, story};
+use super::{exits, fleet, ran, story};
 use crate::careful::deletes;
 use crate::scenario::{AgentSpec, Interference, Scenario, What};
 use crate::story::{Kill, Story};
@@ -81,4 +81,26 @@ fn all_stop_when_one_of_the_locks_is_lost() {
         lost += usize::from(exits(&outcome)[0] == Exit::Locked);
     }
     assert!(lost > 10, "{lost}");
+}
+
+/// A guard blocks the first one, of which two nodes are down. The second one has no pod there, but
+/// both of them share the budget: it must not begin. Only `--managed-by` says that there is no
+/// controller, so that the first one is no DaemonSet of the API.
+#[test]
+fn one_that_is_not_rolled_out_counts_without_a_controller_too() {
+    for managed in [false, true] {
+        let mut story = story(Vec::new());
+        story.rules.shared_budget = Some(json!(1));
+        story.rules.others = json!({"minReadySeconds": 0, "ramp": "none"});
+        story.most_runs = 1;
+        let one = fleet(3, 1, story);
+        let agent = |name, tolerates| AgentSpec { name, tolerates, ..one.agents[0].clone() };
+        let agents = vec![agent("agent", true), agent("relay", false)];
+        let mut scenario = Scenario { agents, managed, ..one };
+        for node in &mut scenario.nodes[1..] {
+            node.ready = false;
+        }
+        let outcome = ran(&scenario);
+        assert_eq!(deletes(&outcome.history), [], "managed: {managed}, {:?}", exits(&outcome));
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::guards::paced;
 use super::*;
+use daemonset::model::DaemonSetKey;
 
 /// The messages of the guards under a policy with these fields.
 fn guards(mut cluster: Cluster, policy: &Value) -> Vec<String> {
@@ -71,4 +72,58 @@ fn a_plan_without_waves_needs_no_window() {
     paced(&mut cluster, &policy);
     settle(&mut cluster);
     assert_eq!(guards(cluster, &policy), [""; 0]);
+}
+
+/// What shares a budget is updated node by node, one DaemonSet after the other.
+#[test]
+fn a_window_has_room_for_all_that_share_a_budget() {
+    let too_short = "no node would ever begin: the update of one takes 20m for 2 DaemonSets one \
+                     after the other (its `progressDeadline`, as no pod with these images has \
+                     started yet), but no window of policy p is open for longer than 19m within \
+                     400 days. Lengthen the `duration` of a window, shorten `progressDeadline`, or \
+                     remove exclusions";
+    for (duration, shares, sibling, want) in [
+        ("19m", true, Some("foo/bar:2"), Some(too_short)),
+        ("20m", true, Some("foo/bar:2"), None),
+        ("19m", false, Some("foo/bar:2"), None),
+        // It is not rolled out.
+        ("19m", true, Some("foo/bar"), None),
+        // It is not in the source.
+        ("19m", true, None, None),
+    ] {
+        let message = with_sibling(duration, shares, sibling);
+        assert_eq!(message.as_deref(), want, "{duration}, {shares}, {sibling:?}");
+    }
+}
+
+/// The message about `default/foo` while another DaemonSet of its policy gets this image.
+fn with_sibling(duration: &str, shares: bool, sibling: Option<&str>) -> Option<String> {
+    let other = DaemonSetKey::new("default", "other");
+    let mut cluster = settled(3);
+    let mut before = snapshot(&cluster);
+    let mut live = before.daemon_sets[0].clone();
+    (live.key, live.uid) = (other.clone(), "uid-other".into());
+    before.daemon_sets.push(live);
+    let mut policy = json!({
+        "apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "p"},
+        "spec": {
+            "selects": {"names": ["default/foo", "default/other"]},
+            "windows": [{"schedule": "0 2 * * *", "duration": duration}],
+        },
+    });
+    if shares {
+        policy["spec"]["sharedBudget"] = 1.into();
+    }
+    let policy = Some(Arc::new(serde_json::from_value(policy).unwrap()));
+    let mut wanted = Vec::new();
+    if let Some(image) = sibling {
+        cluster.set_image(image);
+        wanted.push(DesiredDaemonSet { key: other, policy: policy.clone(), ..desired(&cluster) });
+    }
+    cluster.set_image("foo/bar:2");
+    wanted.push(DesiredDaemonSet { policy, ..desired(&cluster) });
+    let guards = planned(&before, &wanted).guards.into_iter();
+    let is_of_foo = |guard: &Guard| guard.daemon_set.as_deref() == Some("default/foo");
+    let mut guards = guards.filter(|it| it.code == GuardCode::WindowTooShort && is_of_foo(it));
+    guards.next().map(|guard| guard.message)
 }
