@@ -21,7 +21,7 @@ spec:
     spec: {containers: [{name: agent, image: 'agent:1'}]}
 ";
 
-/// A policy that asks for an approval, so that approvals are read.
+/// A policy that asks for an approval, so that approvals are read, and has a check.
 const POLICY: &str = "---
 apiVersion: ds-plan.dev/v1alpha1
 kind: RolloutPolicy
@@ -29,10 +29,11 @@ metadata: {name: careful}
 spec:
   selects: {names: [default/agent]}
   steps: [{name: half, nodes: 2, approve: true}]
+  gates: [{name: well, command: ['true']}]
 ";
 
 /// Every command, and its exit code on a manifest that differs from the live object.
-const COMMANDS: [(&[&str], i32); 16] = [
+const COMMANDS: [(&[&str], i32); 17] = [
     (&["plan", "-f", "agent.yaml", "--detailed-exitcode"], 2),
     (&["plan", "-f", "agent.yaml", "-o", "json", "--all-nodes", "--show-values"], 0),
     (&["plan", "-f", "agent.yaml", "--out", "plan.json"], 0),
@@ -45,6 +46,8 @@ const COMMANDS: [(&[&str], i32); 16] = [
     (&["history"], 0),
     (&["history", "default/agent", "--revision", "1"], 0),
     (&["snapshot", "--out", "cluster.json.gz"], 0),
+    // No program runs without `--allow-commands`.
+    (&["checks", "-f", "agent.yaml"], 8),
     // These read no cluster, so the flags of one are refused.
     (&["show", "plan.json"], 64),
     (&["schema", "drift"], 64),

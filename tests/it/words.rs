@@ -146,3 +146,13 @@ fn help_uses_the_words_of_kubernetes() {
         assert_eq!(found(&run.stdout), [""; 0], "{command}");
     }
 }
+
+/// A stranger should be able to learn them at one sitting.
+#[test]
+fn the_glossary_has_few_words() {
+    let glossary = fs::read_to_string(Path::new(ROOT).join("docs/src/glossary.md")).unwrap();
+    let rows = glossary.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let words: Vec<&str> = rows.filter_map(|row| row.split('|').nth(1)).map(str::trim).collect();
+    assert!((20..=25).contains(&words.len()), "{} words: {words:?}", words.len());
+    assert!(words.is_sorted_by_key(|word| word.to_lowercase()), "{words:?}");
+}

@@ -157,9 +157,9 @@ impl Run {
                     Effect::RemovePuller { pod, uid } => sender.remove_puller(pod, uid),
                     Effect::ReadApprovals => sender.read_approvals(self.cluster.clone()),
                     Effect::Note(note) => sender.note_steps(*note),
-                    Effect::Record { revision, uid } => {
+                    Effect::Annotate { revision, uid } => {
                         let seen = self.observer.look(|view| perform::revision(view, &uid));
-                        sender.record(revision, seen, provenance.clone());
+                        sender.annotate(revision, seen, provenance.clone());
                     }
                 }
             }

@@ -89,7 +89,7 @@ impl RequestSender {
     }
 
     /// Records the change on the revision, as it was last observed.
-    pub(super) fn record(
+    pub(super) fn annotate(
         &mut self,
         name: RevisionName,
         seen: Option<Revision>,
@@ -98,14 +98,14 @@ impl RequestSender {
         let writer = self.writer.clone();
         self.answers.spawn(async move {
             let Some(revision) = seen else {
-                return Answer::Recorded { revision: name, result: Err(Failure::Gone) };
+                return Answer::Annotated { revision: name, result: Err(Failure::Gone) };
             };
             let added = write::provenance(&revision.annotations, &change);
             let added: BTreeMap<&str, Option<&str>> =
                 added.iter().map(|(key, value)| (*key, Some(value.as_str()))).collect();
             // Only the holder of the lock records changes, so no version is needed.
             let written = writer.annotate_revision(&revision, None, &added).await;
-            Answer::Recorded {
+            Answer::Annotated {
                 revision: name,
                 result: written.map(drop).map_err(|error| failure(&error)),
             }

@@ -109,7 +109,7 @@ pub enum Purpose {
     /// Container logs (`--logs`).
     Logs,
     /// Annotating the revision.
-    Record,
+    Annotate,
     /// Deleting DaemonSets that are no longer in the source (`--prune`).
     Prune,
     /// The record ConfigMap of a DaemonSet that is managed by `ds-apply`.
@@ -137,7 +137,7 @@ impl fmt::Display for Purpose {
             Self::Complaints => "reporting why the controller creates no pod",
             Self::PodWarnings => "reporting why a pod is not ready",
             Self::Logs => "--logs",
-            Self::Record => "recording the change on its revision",
+            Self::Annotate => "annotating the revision with the change",
             Self::Prune => "--prune",
             Self::DaemonSetRecord => "the record ConfigMap",
             Self::Controller => "acting as the in-process controller",
@@ -313,8 +313,8 @@ impl Needs {
             Work::Change { creates } => {
                 self.approvals(errand);
                 self.pre_pull(errand);
-                let record = (&[Patch][..], Kind::ControllerRevision, Purpose::Record);
-                self.rows(errand, &[watch, apply, replace, record]);
+                let annotate = (&[Patch][..], Kind::ControllerRevision, Purpose::Annotate);
+                self.rows(errand, &[watch, apply, replace, annotate]);
                 if creates {
                     self.rows(errand, &[(&[Create], Kind::DaemonSet, Purpose::Create)]);
                 }

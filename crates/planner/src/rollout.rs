@@ -4,13 +4,13 @@
 //! [`step`] is the only entry point. It is level-triggered: whatever the [`Event`], the step
 //! evaluates the whole [`ObservedCluster`], so a run that is started again reaches the same end. A [`State`]
 //! contains only what cannot be observed: pending requests, pods that were sent a delete, how long
-//! a node has waited, which gate has failed.
+//! a node has waited, which pods have failed, what checks have answered.
 //!
 //! The order of a run: apply and pause in one write ([`Purpose::Apply`]), wait until the controller
-//! has observed it and has one revision of it, record the provenance there, replace outdated pods
-//! within the budget (`next_deletes`), each through the gates (`gate`), restore the strategy, end. When a
-//! gate fails, no more pods are deleted, and the policy decides what is written
-//! ([`Purpose::Abort`]).
+//! has observed it and has one revision of it, annotate that with the provenance, replace outdated
+//! pods within the budget (`next_deletes`) while the new ones stay available (`new_pods`) and the gates
+//! of the policy hold (`checks`), restore the strategy, end. When one of them fails, no more pods are
+//! deleted, and the policy decides what is written ([`Purpose::Abort`]).
 //!
 //! Not here: sending requests, the lock, guards and preflight, which come before a run.
 //!
@@ -33,8 +33,8 @@ mod event;
 mod failing_before;
 mod failure;
 mod forward;
-mod gate;
 mod headline;
+mod new_pods;
 mod next_deletes;
 mod observed_cluster;
 mod outcome;
@@ -42,12 +42,12 @@ mod pace;
 mod progress;
 mod pulling;
 mod pulls;
-mod record;
 mod refusal;
 mod request;
 mod restart;
 mod roll;
 mod run_event;
+mod run_history;
 mod send;
 mod share;
 mod state;
@@ -70,9 +70,9 @@ pub use outcome::{
     Outcome, Overdue, PauseReason, PodFailure, Replaced, RolledBack,
 };
 pub use progress::{Arrival, Progress, Report};
-pub use record::Record;
 pub use request::{Cost, Delete, NewPuller, Precondition, Purpose, Write};
 pub use run_event::{PodEvidence, ReplacedNode, RunEvent, RunEventData, RunEventKind};
+pub use run_history::RunHistory;
 pub use share::counted;
 pub use state::{AllowedActions, Creates, State};
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
@@ -93,7 +93,7 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
     effects.into_iter().find_map(|effect| match effect {
         Effect::Write(write) => Some(*write),
         Effect::Delete(_)
-        | Effect::Record { .. }
+        | Effect::Annotate { .. }
         | Effect::Remember { .. }
         | Effect::Forget { .. }
         | Effect::Note(_)

@@ -8,7 +8,7 @@
 //! it is done. A step that is done never reopens.
 //!
 //! Not here: the budget inside of a step (`rollout/next_deletes`), and whether pods have failed
-//! (`rollout/gate`).
+//! (`rollout/new_pods`).
 
 mod domains;
 mod members;

@@ -20,7 +20,7 @@ use planner::plan::{
     StatusReport,
 };
 use planner::rollout::{
-    Cost, Delete, Ending, Outcome, PodFailure, Progress, Record, Replaced, Report,
+    Cost, Delete, Ending, Outcome, PodFailure, Progress, Replaced, Report, RunHistory,
 };
 use testkit::hostile_text::{self, HostilePlan};
 
@@ -109,7 +109,7 @@ fn one_page(text: &str) -> Result<(), TestCaseError> {
 }
 
 /// The events of a rollout that failed, with these texts.
-fn story(seeds: &[String]) -> Vec<Record> {
+fn story(seeds: &[String]) -> Vec<RunHistory> {
     let mut words = seeds.iter().cycle().map(String::as_str);
     let mut word = || words.next().unwrap_or_default();
     let node = NodeName::from(word());
@@ -140,7 +140,7 @@ fn story(seeds: &[String]) -> Vec<Record> {
         vec![Replaced { node, wave: Some(1), seconds: 3, terminating: None, restarts: 0 }];
     let ending = Ending { outcome, interrupted: false, replaced, left };
     let key = DaemonSetKey::new(word(), word());
-    vec![Record { key, domain_key: None, events: (0..).map(at).zip(events).collect(), ending }]
+    vec![RunHistory { key, domain_key: None, events: (0..).map(at).zip(events).collect(), ending }]
 }
 
 proptest! {
@@ -185,8 +185,8 @@ proptest! {
     fn nothing_hostile_gets_through_a_rollout(
         seeds in prop::collection::vec(hostile_text::seed(), 1..12),
     ) {
-        let records = story(&seeds);
-        let report = RolloutReport { rehearsed: false, records: &records, tool_version: "1" };
+        let runs = story(&seeds);
+        let report = RolloutReport { rehearsed: false, runs: &runs, tool_version: "1" };
         one_page(&rollout_html(&report, &html(false)).unwrap())?;
     }
 

@@ -147,7 +147,7 @@ impl OnIt {
         if let Some(file) = save {
             world.cluster().record(&Scope::All, None, world.clock().now()).await?.save(&file)?;
         }
-        let charts = render::rollout_charts(on.records());
+        let charts = render::rollout_charts(on.runs());
         if !charts.is_empty() {
             printer.note(format!("{REHEARSAL}  {charts}"));
         }

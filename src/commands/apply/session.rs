@@ -35,7 +35,7 @@ use daemonset::model::{
     Snapshot,
 };
 use executor::{Interrupt, Run};
-use planner::rollout::{Ending, Outcome, Record, Task};
+use planner::rollout::{Ending, Outcome, RunHistory, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
@@ -58,7 +58,7 @@ pub(super) struct Session {
     /// The file for the page (`--report`).
     report: Option<PathBuf>,
     /// The events of the run, for `-o html` and the charts of a rehearsal.
-    recording: Option<Recording>,
+    kept: Option<Kept>,
     /// The value of the clock at the start of the run.
     begun: Duration,
     interrupts: mpsc::Receiver<Interrupt>,
@@ -80,11 +80,11 @@ pub(super) struct Session {
 
 /// The data of the charts and of the HTML page about a run.
 #[derive(Default)]
-struct Recording {
+struct Kept {
     /// Nodes of the cluster, as they were last read.
     nodes: Vec<Node>,
     /// The rollouts, in order.
-    records: Vec<Record>,
+    runs: Vec<RunHistory>,
 }
 
 impl Session {
@@ -129,7 +129,7 @@ impl Session {
             clock,
             output: Format::Text,
             report: None,
-            recording: shell.rehearsal.then(Recording::default),
+            kept: shell.rehearsal.then(Kept::default),
             shell,
             begun,
             interrupts,
@@ -146,12 +146,12 @@ impl Session {
     pub(super) fn with_output(mut self, output: Format, report: Option<PathBuf>) -> Self {
         self.output = output;
         if report.is_some() {
-            self.recording.get_or_insert_default();
+            self.kept.get_or_insert_default();
         }
         self.report = report;
         if output == Format::Html {
             self.shell.printer = self.shell.printer.on_stderr();
-            self.recording.get_or_insert_default();
+            self.kept.get_or_insert_default();
         }
         self
     }
@@ -165,12 +165,12 @@ impl Session {
         done: Result<Exit, Error>,
         printer: Printer,
     ) -> Result<Exit, Error> {
-        let Some(Recording { nodes, records }) = &self.recording else { return done };
+        let Some(Kept { nodes, runs }) = &self.kept else { return done };
         if self.output != Format::Html && self.report.is_none() {
             return done;
         }
         let rehearsed = self.shell.rehearsal;
-        let report = RolloutReport { rehearsed, records, tool_version: env!("CARGO_PKG_VERSION") };
+        let report = RolloutReport { rehearsed, runs, tool_version: env!("CARGO_PKG_VERSION") };
         let options = HtmlOptions { nodes, verbose: false };
         let page = render::rollout_html(&report, &options).map_err(Error::from);
         let shown = page.and_then(|page| self.show_page(&page, printer));
@@ -189,8 +189,8 @@ impl Session {
     }
 
     /// The rollouts of the run, in order, if they are recorded.
-    pub(super) fn records(&self) -> &[Record] {
-        self.recording.as_ref().map_or(&[], |recording| &recording.records)
+    pub(super) fn runs(&self) -> &[RunHistory] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.runs)
     }
 
     /// Notes that the run does something.
@@ -306,8 +306,8 @@ impl Session {
                 Ok(snapshot)
             })
             .await?;
-        if let Some(recording) = &mut self.recording {
-            recording.nodes.clone_from(&snapshot.nodes);
+        if let Some(kept) = &mut self.kept {
+            kept.nodes.clone_from(&snapshot.nodes);
         }
         Ok(snapshot)
     }
@@ -438,10 +438,10 @@ impl Session {
         };
         // Several bars would overwrite each other.
         let draws = self.shell.draws && rollouts.len() == 1;
-        let Self { shell, cluster, interrupts, suggested_undo, recording, logs, .. } = self;
+        let Self { shell, cluster, interrupts, suggested_undo, kept, logs, .. } = self;
         let checks = &self.checks;
         let shell = &Shell { draws, ..shell.clone() };
-        let (cluster, records, logs) = (&*cluster, recording.is_some(), *logs);
+        let (cluster, keeps, logs) = (&*cluster, kept.is_some(), *logs);
         let clocks = &Clocks { cluster, shown: AtomicBool::new(false) };
         let begin = |at: usize, mut interrupts| {
             let Rollout { owner: Owner { key, managed_by, .. }, lock, task } = &rollouts[at];
@@ -464,7 +464,7 @@ impl Session {
                 let ending = run.to_its_end(&mut interrupts, |report, now| {
                     clocks.report(&reporter, now);
                     reporter.report(report, now);
-                    if records {
+                    if keeps {
                         events.push((now, report.clone()));
                     }
                 });
@@ -472,17 +472,17 @@ impl Session {
                 clocks.report(&reporter, now);
                 let evidence = evidence::gather(&ending, &key, &observer, cluster, logs).await;
                 reporter.end(&ending, &evidence, now);
-                Record { key, domain_key, events, ending }
+                RunHistory { key, domain_key, events, ending }
             }
         };
         let ended = executor::together(rollouts.len(), shared.as_deref(), interrupts, begin).await;
         let mut endings = Vec::with_capacity(ended.len());
-        for record in ended {
-            self.interrupted |= record.ending.interrupted;
-            self.outcomes.insert(record.key.clone(), record.ending.outcome.clone());
-            endings.push(record.ending.clone());
-            if let Some(recording) = &mut self.recording {
-                recording.records.push(record);
+        for run in ended {
+            self.interrupted |= run.ending.interrupted;
+            self.outcomes.insert(run.key.clone(), run.ending.outcome.clone());
+            endings.push(run.ending.clone());
+            if let Some(kept) = &mut self.kept {
+                kept.runs.push(run);
             }
         }
         Ok(endings)

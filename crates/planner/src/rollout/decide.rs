@@ -3,7 +3,7 @@
 //! This module has the reasons to stop that apply to every goal, and the end of a run. Each stage
 //! of a goal either finds its result in place and continues with the next stage, or requests an
 //! effect and waits. Not here: the goals (`forward`, `failure`, `roll`), the pods to delete
-//! (`next_deletes`), the failures (`gate`).
+//! (`next_deletes`), the failures (`new_pods`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -224,7 +224,7 @@ impl<'w> Step<'_, 'w> {
         }
         let Some(live) = live else { return Err(Halt::End(self.interrupted())) };
         let view = self.look(live);
-        let failed = self.ask_gates(&view);
+        let failed = self.failed_new_pods(&view);
         let waits = |node_view: &NodeView<'_>| {
             let name = &node_view.node.name;
             node_view.is_desired()

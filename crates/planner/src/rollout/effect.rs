@@ -17,7 +17,7 @@ pub enum Effect {
     Delete(Delete),
     /// Add the provenance to a revision that does not have it
     /// ([`write::provenance`](super::write::provenance) returns the annotations).
-    Record {
+    Annotate {
         /// The revision.
         revision: RevisionName,
         /// Its uid.
@@ -28,7 +28,7 @@ pub enum Effect {
         /// Its [`template_digest`](crate::plan::template_digest).
         digest: String,
     },
-    /// Remove the record of a failed template: it has been rolled out completely since.
+    /// Forget a failed template: it has been rolled out completely since.
     Forget {
         /// Its [`template_digest`](crate::plan::template_digest).
         digest: String,

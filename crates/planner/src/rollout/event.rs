@@ -38,8 +38,8 @@ pub enum Answer {
         /// The result.
         result: Result<(), Failure>,
     },
-    /// Answer to [`Effect::Record`](super::Effect::Record).
-    Recorded {
+    /// Answer to [`Effect::Annotate`](super::Effect::Annotate).
+    Annotated {
         /// The revision.
         revision: RevisionName,
         /// The result.

@@ -1,4 +1,4 @@
-//! The rollout after a failed gate: abort (restore the last good template, paused) or pause. No pod
+//! The rollout after new pods or a gate of the policy have failed: abort (restore the last good template, paused) or pause. No pod
 //! is deleted, except those that a rollback replaces.
 //!
 //! The template is restored *before* the failed one is recorded: a run that dies in between starts
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::forward::is_outdated_for;
-use super::gate;
+use super::new_pods;
 use super::next_deletes::Replacer;
 use super::observed_cluster::ObservedCluster;
 use super::outcome::{
@@ -70,7 +70,7 @@ pub fn is_rolling_back(observed: &ObservedCluster<'_>, failed: &str) -> bool {
 }
 
 impl<'w> Step<'_, 'w> {
-    /// A gate has failed: by policy, abort with the last good template, or pause.
+    /// New pods, or a gate of the policy, have failed: by policy, abort with the last good template, or pause.
     pub(super) fn go_back(
         &mut self,
         target: &Target,
@@ -160,7 +160,7 @@ impl<'w> Step<'_, 'w> {
         let is_to_come = |node_view: &&&NodeView<'_>| {
             !node_view.has_available_pod
                 && !failed.contains_key(&node_view.node.name)
-                && gate::may_become_available(node_view)
+                && new_pods::may_become_available(node_view)
         };
         let to_come = count(evicted.iter().filter(is_to_come));
         let (pods, allowed) = (serving + to_come, view.allowed);

@@ -2,7 +2,7 @@
 //! replace pods in waves; restore the strategy.
 //!
 //! The live object shows which of these steps are done: what is in place is not written again. A
-//! change by another client ends the run. Not here: the actions after a failed gate (`failure`).
+//! change by another client ends the run. Not here: the actions after a failure (`failure`).
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ impl<'w> Step<'_, 'w> {
         let view = self.look(live);
         self.state.creates = self.may_create(target, &view);
         self.controller_has_observed(&view)?;
-        self.recorded(&view)?;
+        self.revision_is_annotated(&view)?;
         if *target.declared.strategy() == UpdateStrategy::OnDelete {
             self.filled(&view)?;
             return Ok(Halt::End(Outcome::Done));
@@ -308,17 +308,17 @@ impl<'w> Step<'_, 'w> {
         }
     }
 
-    /// Records the provenance on the revision, unless it is there.
-    pub(super) fn recorded(&mut self, view: &RolloutView<'_>) -> Flow<()> {
+    /// Annotates the revision with the provenance, unless it is there.
+    pub(super) fn revision_is_annotated(&mut self, view: &RolloutView<'_>) -> Flow<()> {
         let Some(revision) = view.revisions.last() else { return Ok(()) };
-        if self.state.recorded || self.task.provenance.is_on(&revision.annotations) {
+        if self.state.annotated || self.task.provenance.is_on(&revision.annotations) {
             return Ok(());
         }
-        let request = self.state.recording;
-        self.may_go(request, Attempt::Record)?;
-        self.state.recording = RequestState::Out;
+        let request = self.state.annotating;
+        self.may_go(request, Attempt::Annotate)?;
+        self.state.annotating = RequestState::Out;
         self.effects
-            .push(Effect::Record { revision: revision.name.clone(), uid: revision.uid.clone() });
+            .push(Effect::Annotate { revision: revision.name.clone(), uid: revision.uid.clone() });
         Err(Halt::Wait)
     }
 

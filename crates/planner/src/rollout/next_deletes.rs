@@ -22,7 +22,7 @@
 //! pod within 60 s.
 //!
 //! Pods that became Ready recently wait until they are available, and pods that became NotReady
-//! recently until they are Ready again. Not here: whether a new pod has failed (`gate`), and
+//! recently until they are Ready again. Not here: whether a new pod has failed (`new_pods`), and
 //! restoring the strategy.
 //!
 //! [`Ramp::window`]: daemonset::model::Ramp::window

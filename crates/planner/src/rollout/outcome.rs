@@ -259,7 +259,7 @@ pub enum Attempt {
     /// Deleting a pod.
     Delete,
     /// Recording the change on its revision.
-    Record,
+    Annotate,
     /// Recording the failed template.
     Remember,
     /// Noting what has become of the steps.
@@ -318,8 +318,8 @@ impl fmt::Display for Attempt {
         f.write_str(match self {
             Self::Write => "writing the DaemonSet",
             Self::Delete => "deleting a pod",
-            Self::Record => "recording the change on its revision",
-            Self::Remember => "recording the failed template",
+            Self::Annotate => "annotating the revision with the change",
+            Self::Remember => "remembering the failed template",
             Self::Note => "noting the progress of steps on the lock",
             Self::Pull => "creating a pod that pulls images",
         })

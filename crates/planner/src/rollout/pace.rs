@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::decide::{Halt, Step};
 use super::effect::Effect;
-use super::gate;
+use super::new_pods;
 use super::next_deletes::{self, Next, Replacer, Shared};
 use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::{Arrival, Report};
@@ -41,7 +41,7 @@ pub(super) enum Paced {
 impl Step<'_, '_> {
     /// Replaces pods, or watches the controller replace them, and checks the gates.
     pub(super) fn pace(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> Paced {
-        let failed = self.ask_gates(view);
+        let failed = self.failed_new_pods(view);
         self.report_progress(view);
         self.report_lost_ready(view, replacer);
         if !failed.is_empty() {
@@ -166,13 +166,16 @@ impl Step<'_, '_> {
     }
 
     /// Checks the gates: returns the failures by node, and records which nodes have recovered.
-    pub(super) fn ask_gates(&mut self, view: &RolloutView<'_>) -> BTreeMap<NodeName, PodFailure> {
+    pub(super) fn failed_new_pods(
+        &mut self,
+        view: &RolloutView<'_>,
+    ) -> BTreeMap<NodeName, PodFailure> {
         self.note_recovered(view);
         self.note_arrived(view);
         self.note_had_pod(view);
         let started_at = steps::started_at(self.state.note.as_ref(), view.live.spec.template.raw());
         let State { pods, creates, .. } = &mut *self.state;
-        let report = gate::check(view, pods, creates, &self.task.pace, started_at);
+        let report = new_pods::check(view, pods, creates, &self.task.pace, started_at);
         self.wake_at(report.next);
         for (node, pod_failure) in &report.failed {
             if self.state.shown.failed.insert(node.clone()) {

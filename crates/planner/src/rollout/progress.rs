@@ -68,7 +68,7 @@ pub enum Report {
         /// Why.
         why: NotPulled,
     },
-    /// A gate has failed.
+    /// New pods, or a gate of the policy, have failed.
     Failed {
         /// The node.
         node: NodeName,

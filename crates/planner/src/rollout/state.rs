@@ -34,7 +34,7 @@ const FORGOTTEN: SignedDuration = SignedDuration::from_secs(120);
 /// Interval at which approvals are read while the run waits for one.
 const READ_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// Attempts to record a failed template, or to remove its record.
+/// Attempts to remember a failed template, or to forget it.
 const REMEMBER_ATTEMPTS: u32 = 3;
 
 /// The state of a run. A run that is started again on a fresh plan resumes where it was; lost are
@@ -57,9 +57,9 @@ pub struct State {
     pub(super) creates: Creates,
     pub(super) stop: Option<Stop>,
     pub(super) writing: Writing,
-    pub(super) recording: RequestState,
-    /// Whether the provenance has been recorded by this run.
-    pub(super) recorded: bool,
+    pub(super) annotating: RequestState,
+    /// Whether this run has annotated the revision.
+    pub(super) annotated: bool,
     pub(super) remembering: Remembering,
     /// What is noted about the steps.
     pub(super) note: Option<StepsNote>,
@@ -97,7 +97,7 @@ pub struct State {
 pub(super) enum Course {
     /// Roll out the target.
     Forward,
-    /// A gate has failed: the target is not rolled out further.
+    /// New pods, or a gate of the policy, have failed: the target is not rolled out further.
     Failed(BTreeMap<NodeName, PodFailure>),
     /// Nothing more may begin for now.
     Waiting(Vec<WaitsFor>),
@@ -193,7 +193,7 @@ pub(super) struct Writing {
     pub(super) version: Option<Written>,
 }
 
-/// Recording the failed template, or removing its record. A run does at most one of the two.
+/// Remembering the failed template, or forgetting it. A run does at most one of the two.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Remembering {
     pub(super) request: RequestState,
@@ -340,8 +340,8 @@ impl State {
             creates: Creates::All,
             stop: None,
             writing: Writing::default(),
-            recording: RequestState::Idle,
-            recorded: false,
+            annotating: RequestState::Idle,
+            annotated: false,
             remembering: Remembering::default(),
             note: task.note.clone(),
             noting: Noting::default(),
@@ -387,7 +387,7 @@ impl State {
     /// Whether any request is pending.
     pub fn awaits_answers(&self) -> bool {
         self.writing.request == RequestState::Out
-            || self.recording == RequestState::Out
+            || self.annotating == RequestState::Out
             || self.remembering.request == RequestState::Out
             || self.noting.request == RequestState::Out
             || self.reading_approvals == RequestState::Out
@@ -448,14 +448,14 @@ impl State {
                 self.writing.request = self.came_to_nothing(Attempt::Write, failure, now);
             }
             Answer::Deleted { uid, result } => self.note_deleted(uid, result, now),
-            Answer::Recorded { revision: _, result } => {
-                self.recording = match result {
+            Answer::Annotated { revision: _, result } => {
+                self.annotating = match result {
                     Ok(()) => {
                         self.failing = None;
-                        self.recorded = true;
+                        self.annotated = true;
                         RequestState::Idle
                     }
-                    Err(failure) => self.came_to_nothing(Attempt::Record, failure, now),
+                    Err(failure) => self.came_to_nothing(Attempt::Annotate, failure, now),
                 };
             }
             Answer::Remembered(result) => {

@@ -301,7 +301,7 @@ impl<'w> Step<'_, 'w> {
             return None;
         }
         self.state.from = self.came_from(target, live, Some(&pause));
-        let failed = self.ask_gates(&view);
+        let failed = self.failed_new_pods(&view);
         (!failed.is_empty()).then_some(failed)
     }
 

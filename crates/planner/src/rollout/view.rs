@@ -1,7 +1,7 @@
 //! The view of a step: the state of each node that should run a pod or has one, and the budget.
 //!
 //! What a node or a pod is, is decided in [`classification`](crate::classification). Not here: the
-//! decisions (`next_deletes`, `gate`).
+//! decisions (`next_deletes`, `new_pods`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

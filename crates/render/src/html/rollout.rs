@@ -8,7 +8,7 @@ use super::parts::{Tile, code, folded, list, section, table, tiles};
 use super::picture::{Heads, Marker, Picture, Row, RowsOf, Shape, Tone};
 use crate::error::Error;
 use crate::view::{RolloutNode, RolloutState, RolloutView, Series};
-use planner::rollout::Record;
+use planner::rollout::RunHistory;
 use planner::words::{count, grouped};
 
 /// The runs that the page reports, and how they were made.
@@ -16,8 +16,8 @@ use planner::words::{count, grouped};
 pub struct RolloutReport<'a> {
     /// Whether it was a rehearsal on an embedded copy of the cluster.
     pub rehearsed: bool,
-    /// One record for each DaemonSet that was applied, in order.
-    pub records: &'a [Record],
+    /// The history of each DaemonSet that was applied, in order.
+    pub runs: &'a [RunHistory],
     /// Version of ds-apply.
     pub tool_version: &'a str,
 }
@@ -54,8 +54,8 @@ pub fn rollout_html(
     report: &RolloutReport<'_>,
     options: &HtmlOptions<'_>,
 ) -> Result<String, Error> {
-    let RolloutReport { rehearsed, records, tool_version } = report;
-    let rollouts: Vec<RolloutView<'_>> = records.iter().map(RolloutView::of).collect();
+    let RolloutReport { rehearsed, runs, tool_version } = report;
+    let rollouts: Vec<RolloutView<'_>> = runs.iter().map(RolloutView::of).collect();
     let glance = STATES.iter().filter(|state| **state != RolloutState::Untouched).map(|state| {
         let nodes: usize = rollouts.iter().map(|rollout| rollout.count(*state)).sum();
         Tile::of(kind(*state), u64::try_from(nodes).unwrap_or(u64::MAX))

@@ -3,7 +3,7 @@
 
 use crate::neutral;
 use crate::view::{BudgetUse, RolloutView, Series, roughly};
-use planner::rollout::Record;
+use planner::rollout::RunHistory;
 use planner::words::count;
 
 /// The maximum number of columns of a chart.
@@ -16,8 +16,8 @@ const STEP: u32 = 5;
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The charts of these runs on one time axis, below a heading; empty if no number was above zero.
-pub fn rollout_charts(records: &[Record]) -> String {
-    let rollouts: Vec<RolloutView<'_>> = records.iter().map(RolloutView::of).collect();
+pub fn rollout_charts(runs: &[RunHistory]) -> String {
+    let rollouts: Vec<RolloutView<'_>> = runs.iter().map(RolloutView::of).collect();
     let axis = Axis::of(&rollouts);
     let rows: Vec<[String; 4]> = rollouts.iter().flat_map(|it| rows(it, axis)).collect();
     if rows.is_empty() {
@@ -141,7 +141,7 @@ mod tests {
     use daemonset::model::DaemonSetKey;
     use planner::rollout::{Ending, Outcome, Progress, Report};
 
-    fn record(name: &str, began: i64, numbers: &[(i64, Progress)]) -> Record {
+    fn run(name: &str, began: i64, numbers: &[(i64, Progress)]) -> RunHistory {
         let event = |(at, progress): &(i64, Progress)| {
             (Timestamp::from_second(began + at).unwrap(), Report::Progress(*progress))
         };
@@ -152,7 +152,7 @@ mod tests {
             left: BTreeMap::new(),
         };
         let key = DaemonSetKey::new("ns", name);
-        Record { key, domain_key: None, events: numbers.iter().map(event).collect(), ending }
+        RunHistory { key, domain_key: None, events: numbers.iter().map(event).collect(), ending }
     }
 
     #[test]
@@ -160,12 +160,12 @@ mod tests {
         let of = |unavailable| Progress { unavailable, allowed: 2, ..Progress::default() };
         let first = |awaiting_first_pod| Progress { awaiting_first_pod, ..of(awaiting_first_pod) };
         let surging = |surging| Progress { surging, may_surge: 4, ..of(0) };
-        let records = [
-            record("rolled", 0, &[(0, of(0)), (6, of(2)), (9, of(1)), (19, of(0))]),
-            record("skips", 20, &[(0, Progress { skipped: 1, ..of(1) }), (9, of(0))]),
-            record("new", 30, &[(0, first(7)), (10, first(0))]),
-            record("surged", 40, &[(0, surging(4)), (5, surging(2)), (9, surging(0))]),
-            record("quiet", 50, &[(0, of(0)), (5, of(0))]),
+        let runs = [
+            run("rolled", 0, &[(0, of(0)), (6, of(2)), (9, of(1)), (19, of(0))]),
+            run("skips", 20, &[(0, Progress { skipped: 1, ..of(1) }), (9, of(0))]),
+            run("new", 30, &[(0, first(7)), (10, first(0))]),
+            run("surged", 40, &[(0, surging(4)), (5, surging(2)), (9, surging(0))]),
+            run("quiet", 50, &[(0, of(0)), (5, of(0))]),
         ];
         let row = |name: &str, words: &str, line: &str, most: &str| {
             format!("  {name:9}  {words:27}  {line:11}  {most}\n")
@@ -182,15 +182,14 @@ mod tests {
             row("ns/new", "waiting for their first pod", "      ██", "at most 7"),
             row("ns/surged", "with an old and a new pod", "        █▄", "at most 4, budget 4"),
         ];
-        assert_eq!(rollout_charts(&records), want.concat());
+        assert_eq!(rollout_charts(&runs), want.concat());
         assert_eq!(rollout_charts(&[]), "");
     }
 
     #[test]
     fn long_runs_have_60_columns() {
         let of = |unavailable| Progress { unavailable, allowed: 1, ..Progress::default() };
-        let text =
-            rollout_charts(&[record("long", 0, &[(0, of(0)), (1_790, of(1)), (3_600, of(0))])]);
+        let text = rollout_charts(&[run("long", 0, &[(0, of(0)), (1_790, of(1)), (3_600, of(0))])]);
         let line = format!("{}{}  at most 1, budget 1", " ".repeat(29), "█".repeat(31));
         assert!(text.starts_with("nodes over time, 60 s per column\n"), "{text}");
         assert!(text.contains(&line), "{text}");

@@ -9,7 +9,8 @@ use super::nodes::sentence;
 use daemonset::model::NodeName;
 use planner::plan::{Coded, Reason};
 use planner::rollout::{
-    Arrival, Delete, Ending, Outcome, PauseReason, PodFailure, Progress, Record, Report, RolledBack,
+    Arrival, Delete, Ending, Outcome, PauseReason, PodFailure, Progress, Report, RolledBack,
+    RunHistory,
 };
 
 /// The rollout of one DaemonSet. Times are seconds since its first event.
@@ -148,8 +149,8 @@ fn since(began: Option<Timestamp>, at: Timestamp) -> u32 {
 }
 
 impl<'a> RolloutView<'a> {
-    pub(crate) fn of(record: &'a Record) -> Self {
-        let Record { key, domain_key, events, ending } = record;
+    pub(crate) fn of(run: &'a RunHistory) -> Self {
+        let RunHistory { key, domain_key, events, ending } = run;
         let Ending { outcome, interrupted: _, replaced, left } = ending;
         let began = events.first().map(|(at, _)| *at);
         let mut durations: Vec<i64> = replaced.iter().map(|replaced| replaced.seconds).collect();
@@ -387,8 +388,8 @@ mod tests {
             };
             let events = (0..).map(at).zip(reports).collect();
             let key = DaemonSetKey::new("logging", "agent");
-            let record = Record { key, domain_key: None, events, ending };
-            let view = RolloutView::of(&record);
+            let run = RunHistory { key, domain_key: None, events, ending };
+            let view = RolloutView::of(&run);
             assert_eq!(["a", "b"].map(|node| view.nodes[node].wave), want, "{last}");
         }
     }

@@ -306,7 +306,7 @@ mod tests {
             words,
             [
                 "paused: images could not be pulled to 1 node, at most 1 may be skipped; no pod \
-                 there was deleted; 1 more node has no available pod",
+                 there was deleted",
                 "  n-00: r/agent:2 not pulled after 10m: ErrImagePull: not found",
                 "  z-99: node has no pod yet",
                 "3 nodes replaced, each in 9s to 11s",

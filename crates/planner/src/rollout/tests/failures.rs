@@ -1,4 +1,4 @@
-//! Rollouts after a failed gate.
+//! Rollouts after new pods have failed.
 
 use jiff::SignedDuration;
 use serde_json::json;

@@ -22,7 +22,7 @@ use daemonset::model::{
 enum Request {
     Write(Box<Write>),
     Delete(Delete),
-    Record(String),
+    Annotate(String),
     Remember(String),
     Forget(String),
     Note(Box<StepsNote>),
@@ -222,8 +222,8 @@ impl Run {
             match effect {
                 Effect::Write(write) => self.requests.push_back(Request::Write(write)),
                 Effect::Delete(delete) => self.requests.push_back(Request::Delete(delete)),
-                Effect::Record { revision, uid: _ } => {
-                    self.requests.push_back(Request::Record(revision.to_string()));
+                Effect::Annotate { revision, uid: _ } => {
+                    self.requests.push_back(Request::Annotate(revision.to_string()));
                 }
                 Effect::Remember { digest } => self.requests.push_back(Request::Remember(digest)),
                 Effect::Forget { digest } => self.requests.push_back(Request::Forget(digest)),
@@ -295,10 +295,10 @@ impl Run {
                 let result = if done { self.delete(&delete) } else { Ok(()) };
                 Answer::Deleted { uid, result: said(result) }
             }
-            Request::Record(name) => {
+            Request::Annotate(name) => {
                 let change = self.task.provenance.clone();
-                let result = if done { self.sim.record(&name, &change) } else { Ok(()) };
-                Answer::Recorded { revision: name.into(), result: said(result) }
+                let result = if done { self.sim.annotate(&name, &change) } else { Ok(()) };
+                Answer::Annotated { revision: name.into(), result: said(result) }
             }
             Request::Remember(digest) => {
                 if done {

@@ -477,7 +477,7 @@ impl Sim {
         }
     }
 
-    pub(super) fn record(&mut self, name: &str, change: &Provenance) -> Result<(), Failure> {
+    pub(super) fn annotate(&mut self, name: &str, change: &Provenance) -> Result<(), Failure> {
         let revision = self.cluster.revisions.iter_mut().find(|it| it.name == *name);
         let Some(revision) = revision else { return Err(Failure::Gone) };
         let added = write::provenance(&revision.annotations, change);

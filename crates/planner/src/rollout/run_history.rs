@@ -1,4 +1,4 @@
-//! The recorded reports of one run, for reports after its end.
+//! The history of one run, for what is shown after its end.
 
 use jiff::Timestamp;
 
@@ -8,7 +8,7 @@ use daemonset::model::DaemonSetKey;
 
 /// The reports and the ending of one run; times are by the server's clock.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct RunHistory {
     /// The DaemonSet of the run.
     pub key: DaemonSetKey,
     /// The label by which the policy divides nodes into domains.

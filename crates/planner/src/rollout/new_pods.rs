@@ -1,4 +1,4 @@
-//! The gates: new pods that have failed. A pod fails if it is not available in time (the policy's
+//! Which new pods have failed. A pod fails if it is not available in time (the policy's
 //! `progressDeadline`, 10 minutes), has a reason that does not pass by itself for 30 s
 //! ([`GRACE`]), restarts more often than `maxRestarts` (3), or does not exist. A pod that is Ready
 //! in time gets `minReadySeconds` on top; an old pod has its grace period and the deadline to end.
@@ -33,9 +33,9 @@ pub(super) fn may_become_available(node_view: &NodeView<'_>) -> bool {
     node_view.node_budget == NodeBudget::Ready && may_come
 }
 
-/// The result of the gates.
+/// The new pods that have failed, and when to look again.
 #[derive(Debug, Default)]
-pub(super) struct GateReport {
+pub(super) struct NewPodsReport {
     /// Failures by node.
     pub failed: BTreeMap<NodeName, PodFailure>,
     /// The earliest time at which the result may change, if the cluster does not.
@@ -50,9 +50,9 @@ pub(super) fn check(
     creates: &Creates,
     pace: &PolicySpec,
     started_at: Option<Timestamp>,
-) -> GateReport {
-    let report = GateReport::default();
-    let mut gate = Gate { view, pace, now: view.now, started_at, report };
+) -> NewPodsReport {
+    let report = NewPodsReport::default();
+    let mut judge = Judge { view, pace, now: view.now, started_at, report };
     let mut waiting = BTreeMap::new();
     for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
         if node_view.node_budget != NodeBudget::Ready || node_view.failed_before {
@@ -61,7 +61,7 @@ pub(super) fn check(
         let (what, pod) = match node_view.pod_state {
             PodState::Outdated(_) | PodState::Several { updated: None, outdated: _ } => continue,
             PodState::UpdatedAvailable(pod) => {
-                gate.restarts(node_view, pod);
+                judge.restarts(node_view, pod);
                 pods.failing_since.remove(&pod.uid);
                 continue;
             }
@@ -69,7 +69,7 @@ pub(super) fn check(
             | PodState::Several { updated: Some(pod), outdated: _ }
                 if view.is_available(pod) =>
             {
-                gate.restarts(node_view, pod);
+                judge.restarts(node_view, pod);
                 continue;
             }
             PodState::UpdatedUnavailable(pod)
@@ -81,28 +81,28 @@ pub(super) fn check(
         };
         let name = &node_view.node.name;
         let known = pods.waiting.get(name).filter(|waiting| waiting.what == what);
-        let begun = || gate.begin(pod).max(pods.begin.unwrap_or(Timestamp::MIN));
+        let begun = || judge.begin(pod).max(pods.begin.unwrap_or(Timestamp::MIN));
         let since = known.map_or_else(begun, |waiting| waiting.since);
         waiting.insert(name.clone(), Waiting { since, what });
-        gate.judge(node_view, since, pods);
+        judge.judge(node_view, since, pods);
         let available_at = pod.and_then(|pod| view.available_at(pod));
-        gate.look_again(available_at);
+        judge.look_again(available_at);
     }
     pods.waiting = waiting;
-    let Gate { report, .. } = gate;
+    let Judge { report, .. } = judge;
     report
 }
 
-struct Gate<'s, 'a> {
+struct Judge<'s, 'a> {
     view: &'s RolloutView<'a>,
     pace: &'s PolicySpec,
     now: Timestamp,
     /// Start of the rollout, if it is noted.
     started_at: Option<Timestamp>,
-    report: GateReport,
+    report: NewPodsReport,
 }
 
-impl Gate<'_, '_> {
+impl Judge<'_, '_> {
     /// The start of the wait of a node that was not waiting before: the creation of its new pod,
     /// unless that is too long ago. An older pod was available before, or is from an earlier
     /// rollout.
