@@ -297,6 +297,7 @@ impl LawChecker {
         };
         let all = self.live(store);
         self.nodes.look(&all, store, now);
+        self.shared.look(&all, &self.policy, (store, &self.nodes), now);
         let Some(live) = all.iter().find(|live| owns(live, pod)) else {
             return self
                 .breaks(now, format_args!("{name} was deleted, which another controller owns"));
