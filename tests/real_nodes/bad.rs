@@ -20,10 +20,10 @@ fn kinds() -> Vec<(&'static str, Agent, [&'static str; 2])> {
         ("no-such-program", bad().command("/nothing"), CRASHES),
         ("ends-at-once", bad().exits_after("0s"), CRASHES),
         ("ends-after-3s", bad().exits_after("3s"), CRASHES),
-        ("ends-after-5s", bad().exits_after("5s"), CRASHES),
+        ("ends-after-8s", bad().exits_after("8s"), CRASHES),
         ("ends-at-once-probed", bad().exits_after("0s").probed(), CRASHES),
         ("ends-after-3s-probed", bad().exits_after("3s").probed(), CRASHES),
-        ("ends-after-5s-probed", bad().exits_after("5s").probed(), CRASHES),
+        ("ends-after-8s-probed", bad().exits_after("8s").probed(), CRASHES),
         ("never-ready", bad().ready_after("1h").probed(), ["not Ready", "not available"]),
     ]
 }

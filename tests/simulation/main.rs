@@ -65,7 +65,7 @@ use std::thread;
 use scenario::Scenario;
 
 /// The default number of seeds: a debug build takes some minutes, most of them for stories.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 500;
 
 /// The number of seeds: `SIMULATION_SEEDS`, or the default.
 #[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]

@@ -60,7 +60,7 @@ impl Lock {
         self.renewal.note(key).await
     }
 
-    /// `metadata.uid` of the lease; empty if the server has not told it.
+    /// `metadata.uid` of the lease; empty if the server did not return it.
     pub(super) async fn uid(&self) -> String {
         self.renewal.uid().await
     }

@@ -31,7 +31,7 @@ impl Writer {
 impl Lock {
     /// The owner reference to the Lease, as the controller: no other controller adopts such an
     /// object, whatever its labels are, and it is deleted with the Lease. `None` if the server has
-    /// not told its uid.
+    /// not returned its uid.
     pub async fn owner_reference(&self, key: &DaemonSetKey) -> Option<Value> {
         let uid = self.uid().await;
         (!uid.is_empty()).then(|| {

@@ -145,7 +145,7 @@ impl Step<'_, '_> {
             let gate = FailedGate { finding, nodes: updated };
             step.state.cause = Some(FailureCause::Gate(Box::new(gate)));
         }
-        // The wait for the gates is told by what they say.
+        // What the gates answered says more than that they are waited for.
         if !found.is_empty() {
             evaluation.waits_for.retain(|wait| wait.kind != WaitKind::Gate);
         }

@@ -202,9 +202,7 @@ impl Outcome {
             | Self::Failed { .. } => None,
         }
     }
-}
 
-impl Outcome {
     /// The nodes to which images could not be pulled, if that is why it is paused.
     pub fn not_pulled(&self) -> Option<&BTreeMap<NodeName, NotPulled>> {
         match self {

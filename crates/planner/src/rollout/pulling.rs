@@ -79,7 +79,7 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn pull_first(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
         let policy = self.policy();
         let declared = target.declared.strategy();
-        // What is rolled out already goes on.
+        // A rollout that has begun continues.
         let is_live = is_template(live, target.template.raw());
         let is_rolling = is_live && live.spec.update_strategy != UpdateStrategy::OnDelete;
         let surges = allows_surge(declared) && !self.deletes_before_surge(target, live);

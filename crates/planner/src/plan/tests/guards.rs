@@ -190,7 +190,7 @@ fn a_policy_makes_the_budget_stricter_and_never_looser() {
     }
 }
 
-/// One domain at once: while a later one is disturbed, only that one goes on. The linter, which checks
+/// One domain at once: while a later one is disturbed, only that one continues. The linter, which checks
 /// this plan, finds more of them.
 #[test]
 fn only_a_disturbed_domain_comes_next() {

@@ -236,8 +236,8 @@ impl fmt::Display for NotPulled {
         let Self { seconds, problem: PullProblem { image, reason, message } } = self;
         let image = if image.is_empty() { "its images" } else { image };
         write!(f, "{image} not pulled after {}", Age(*seconds))?;
-        let told = [reason, message].into_iter().filter(|text| !text.is_empty());
-        told.into_iter().try_for_each(|text| write!(f, ": {text}"))
+        let details = [reason, message].into_iter().filter(|text| !text.is_empty());
+        details.into_iter().try_for_each(|text| write!(f, ": {text}"))
     }
 }
 

@@ -32,7 +32,7 @@ fn not_pulled(run: &Run) -> Vec<String> {
 
 /// The nodes of the reports about pulls and deletes, in order.
 fn course(run: &Run) -> Vec<String> {
-    let told = run.reports.iter().filter_map(|report| match report {
+    let events = run.reports.iter().filter_map(|report| match report {
         Report::Pulling { node, images: 1 } => Some(format!("pulls {node}")),
         Report::Pulled { node, seconds: _ } => Some(format!("has {node}")),
         Report::NotPulled { node, why: _ } => Some(format!("drops {node}")),
@@ -40,19 +40,22 @@ fn course(run: &Run) -> Vec<String> {
         Report::Writing(purpose) => Some(purpose.to_string()),
         _others => None,
     });
-    told.collect()
+    events.collect()
 }
 
 #[test]
 fn a_node_begins_after_its_images_are_there_and_the_first_comes_before_the_write() {
     let run = apply(Sim::of(3, &json!(1)), &json!({"prePull": {"parallel": 1}})).finish();
     assert_eq!(*run.outcome(), Outcome::Done);
-    let told = course(&run);
-    assert_eq!(told[..3], ["pulls node-0", "has node-0", "pulls node-1"]);
-    let at = |what: &str| told.iter().position(|it| it == what).unwrap();
-    assert!(at("has node-0") < at("applying") && at("applying") < at("deletes node-0"), "{told:?}");
+    let events = course(&run);
+    assert_eq!(events[..3], ["pulls node-0", "has node-0", "pulls node-1"]);
+    let at = |what: &str| events.iter().position(|it| it == what).unwrap();
+    assert!(
+        at("has node-0") < at("applying") && at("applying") < at("deletes node-0"),
+        "{events:?}"
+    );
     for node in ["node-0", "node-1", "node-2"] {
-        assert!(at(&format!("has {node}")) < at(&format!("deletes {node}")), "{told:?}");
+        assert!(at(&format!("has {node}")) < at(&format!("deletes {node}")), "{events:?}");
     }
     assert_eq!(run.sim.most_pullers, 1);
     assert!(run.sim.pullers.iter().all(|it| it.terminating), "{:?}", run.sim.pullers);
@@ -239,10 +242,10 @@ fn another_node_takes_the_place_of_a_canary_without_images() {
 fn before_a_surge_all_nodes_have_their_images() {
     let run = apply(Sim::with_strategy(4, &surging(&json!(2))), &json!({})).finish();
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 0));
-    let told = course(&run);
-    let has = |at: usize| told.iter().position(|it| *it == format!("has node-{at}")).unwrap();
-    let applied = told.iter().position(|it| it == "applying").unwrap();
-    assert!((0..4).all(|at| has(at) < applied), "{told:?}");
+    let events = course(&run);
+    let has = |at: usize| events.iter().position(|it| *it == format!("has node-{at}")).unwrap();
+    let applied = events.iter().position(|it| it == "applying").unwrap();
+    assert!((0..4).all(|at| has(at) < applied), "{events:?}");
     // The controller would choose a node without them, too.
     let mut sim = Sim::with_strategy(4, &surging(&json!(2)));
     sim.pulls.insert("node-3".to_owned(), None);
@@ -255,10 +258,10 @@ fn before_the_last_step_of_a_surge_all_nodes_have_their_images() {
     let fields = json!({"steps": [{"name": "canary", "nodes": {"names": ["node-0"]}}]});
     let run = apply(Sim::with_strategy(4, &surging(&json!(2))), &fields).finish();
     assert_eq!((run.outcome(), run.deleted_nodes()), (&Outcome::Done, vec!["node-0"]));
-    let told = course(&run);
-    let has = |at: usize| told.iter().position(|it| *it == format!("has node-{at}")).unwrap();
-    let restored = told.iter().position(|it| it == "restoring the declared strategy").unwrap();
-    assert!((0..4).all(|at| has(at) < restored), "{told:?}");
+    let events = course(&run);
+    let has = |at: usize| events.iter().position(|it| *it == format!("has node-{at}")).unwrap();
+    let restored = events.iter().position(|it| it == "restoring the declared strategy").unwrap();
+    assert!((0..4).all(|at| has(at) < restored), "{events:?}");
 }
 
 #[test]
