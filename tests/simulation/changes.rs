@@ -23,6 +23,8 @@ pub(crate) struct Changes {
     interfered: BTreeMap<(DaemonSetKey, Part), Timestamp>,
     /// The generations of each DaemonSet, and from which time on the program must know of each.
     generations: BTreeMap<Uid, Vec<(Timestamp, i64)>>,
+    /// When another client deleted each DaemonSet.
+    deleted: BTreeMap<Uid, Timestamp>,
 }
 
 impl Changes {
@@ -46,6 +48,9 @@ impl Changes {
         }
         let strategy = |it: &DaemonSet| it.raw["spec"]["updateStrategy"].clone();
         let gone = event.change == Change::Deleted;
+        if gone {
+            self.deleted.insert(live.uid.clone(), now);
+        }
         let same = |is_same: &dyn Fn(&DaemonSet) -> bool| !gone && before.is_some_and(is_same);
         if !same(&|it| it.spec.template.raw() == live.spec.template.raw()) {
             self.interfered.insert((live.key.clone(), Part::Template), now);
@@ -59,6 +64,11 @@ impl Changes {
     /// has seen the cluster as of `seen`.
     pub(crate) fn is_known(&self, key: &DaemonSetKey, part: Part, seen: Timestamp) -> bool {
         self.interfered.get(&(key.clone(), part)).is_none_or(|at| *at <= seen)
+    }
+
+    /// Whether another client deleted this DaemonSet after `seen`: the program may not know it yet.
+    pub(crate) fn may_seem_live(&self, uid: &Uid, seen: Timestamp) -> bool {
+        self.deleted.get(uid).is_some_and(|at| *at > seen)
     }
 
     /// The newest generation that the program must know of.

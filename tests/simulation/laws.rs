@@ -299,6 +299,11 @@ impl LawChecker {
         self.nodes.look(&all, store, now);
         self.shared.look(&all, &self.policy, (store, &self.nodes), now);
         let Some(live) = all.iter().find(|live| owns(live, pod)) else {
+            let owner = pod.controller.as_ref();
+            let seen = self.nodes.seen_by(now);
+            if owner.is_some_and(|owner| self.changes.may_seem_live(&owner.uid, seen)) {
+                return;
+            }
             return self
                 .breaks(now, format_args!("{name} was deleted, which another controller owns"));
         };
