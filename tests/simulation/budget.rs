@@ -261,12 +261,16 @@ impl Nodes {
     }
 }
 
-/// How many nodes may be without an available pod: the declared strategy's limit, or the policy's
-/// if it is stricter, and at least one.
+/// How many nodes may be without an available pod while pods are deleted: the declared strategy's
+/// limit, or the policy's if it is stricter, and at least one. A DaemonSet with `maxSurge` declares
+/// none (Kubernetes requires `maxUnavailable: 0` there): the policy's limit applies, else one.
 fn allowed(declared: &Value, policy: &Value, desired: u64) -> u64 {
     let own = declared["rollingUpdate"].get("maxUnavailable").map_or(1, |it| share(it, desired));
-    let stricter = policy.get("maxUnavailable").map_or(u64::MAX, |it| share(it, desired).max(1));
-    own.max(1).min(stricter)
+    let of_policy = policy.get("maxUnavailable").map(|it| share(it, desired).max(1));
+    match (own, of_policy) {
+        (0, limit) => limit.unwrap_or(1),
+        (own, limit) => limit.map_or(own, |limit| limit.min(own)),
+    }
 }
 
 /// The value of a number or a percentage (rounded up).

@@ -352,11 +352,11 @@ fn deadlock_in_step(
     if plan.is_under_way() {
         return None;
     }
-    let BlockedStep { name, allowed, holders, waiting } = step;
+    let BlockedStep { name, allowed, limit, holders, waiting } = step;
     let message = format!(
-        "step {name} cannot finish: {} already unavailable, at most {allowed} allowed in it, and \
-         the step does not fix them ({}); {waiting} outdated {} indefinitely. Fix these nodes \
-         first, or select them in this step or an earlier one",
+        "step {name} cannot finish: {} already unavailable, at most {allowed} allowed in it \
+         ({limit}), and the step does not fix them ({}); {waiting} outdated {} indefinitely. Fix \
+         these nodes first, or select them in this step or an earlier one",
         holders.len(),
         why_unavailable(daemon_set_view, holders),
         agree(*waiting, "pod waits", "pods wait")

@@ -220,16 +220,23 @@ fn unavailable_pods_of_later_steps_that_use_up_a_step_are_guarded() {
     };
     let names = |all: &[&str]| json!({"names": all});
     let limit = |limit: u32| json!({"maxUnavailable": limit});
+    let shared = |nodes: u32| {
+        let mut policy = step(names(&["node-0"]), json!({}));
+        policy["sharedBudget"] = nodes.into();
+        policy
+    };
     // Seconds since node-2 has no Ready pod.
-    for (policy, unready_for, is_guarded) in [
-        (step(names(&["node-0"]), limit(1)), 3_600, true),
+    for (policy, unready_for, limit) in [
+        (step(names(&["node-0"]), limit(1)), 3_600, Some("maxUnavailable")),
+        (shared(1), 3_600, Some("sharedBudget")),
+        (shared(2), 3_600, None),
         // It may recover.
-        (step(names(&["node-0"]), limit(1)), 60, false),
+        (step(names(&["node-0"]), limit(1)), 60, None),
         // The step replaces it, or has room beside it.
-        (step(names(&["node-0", "node-2"]), limit(1)), 3_600, false),
-        (step(names(&["node-0"]), limit(2)), 3_600, false),
-        (step(names(&["node-0"]), json!({})), 3_600, false),
-        (json!({}), 3_600, false),
+        (step(names(&["node-0", "node-2"]), limit(1)), 3_600, None),
+        (step(names(&["node-0"]), limit(2)), 3_600, None),
+        (step(names(&["node-0"]), json!({})), 3_600, None),
+        (json!({}), 3_600, None),
     ] {
         let mut cluster = settled(5);
         cluster.set_limits(&json!(2), &json!(0));
@@ -242,11 +249,16 @@ fn unavailable_pods_of_later_steps_that_use_up_a_step_are_guarded() {
         pod.readiness = PodReadiness::NotReady { since: Some(at(100_000 - unready_for)) };
         let plan = paced(&mut cluster, &policy);
         let guards: Vec<_> = plan.guards.iter().map(|it| (it.code, it.message.as_str())).collect();
-        let message = "step canary cannot finish: 1 already unavailable, at most 1 allowed in it, \
-                       and the step does not fix them (pod is not Ready: node-2); 1 outdated pod \
-                       waits indefinitely. Fix these nodes first, or select them in this step or \
-                       an earlier one";
-        let want = is_guarded.then_some((GuardCode::Deadlock, message));
+        let message = |limit| {
+            format!(
+                "step canary cannot finish: 1 already unavailable, at most 1 allowed in it \
+                 ({limit}), and the step does not fix them (pod is not Ready: node-2); 1 outdated \
+                 pod waits indefinitely. Fix these nodes first, or select them in this step or an \
+                 earlier one"
+            )
+        };
+        let want = limit.map(message);
+        let want = want.as_deref().map(|message| (GuardCode::Deadlock, message));
         assert_eq!(guards, Vec::from_iter(want), "{policy} {unready_for}");
         assert_eq!(plan.totals.actions.replace, 5, "{policy}");
     }

@@ -16,6 +16,8 @@ pub(in crate::plan) struct BlockedStep {
     pub name: String,
     /// Number of nodes that may be without an available pod in it.
     pub allowed: u32,
+    /// The field that allows no more.
+    pub limit: &'static str,
     /// The nodes that are, and that it does not change.
     pub holders: Vec<NodeName>,
     /// Number of its nodes that wait.
@@ -56,9 +58,9 @@ impl Stepped<'_> {
             };
             let holders: Vec<NodeName> =
                 (0..nodes.len()).filter(is_holder).map(|at| nodes[at].name.clone()).collect();
-            let allowed = wave.max_unavailable;
+            let (allowed, limit) = tightest(wave);
             if waiting > 0 && u32::try_from(holders.len()).unwrap_or(u32::MAX) >= allowed {
-                return Some(BlockedStep { name: name.clone(), allowed, holders, waiting });
+                return Some(BlockedStep { name: name.clone(), allowed, limit, holders, waiting });
             }
         }
         None
@@ -71,5 +73,14 @@ impl Stepped<'_> {
     /// Whether a version that was given up has broken it: it may be replaced in any step.
     fn is_broken(&self, evaluation: &Evaluation<'_>, at: usize) -> bool {
         self.positions[at].is_some_and(|at| evaluation.is_broken[at])
+    }
+}
+
+/// How many nodes may be without an available pod during a wave, and the field that says so. To a
+/// shared budget, other DaemonSets may add more.
+fn tightest(wave: &Wave) -> (u32, &'static str) {
+    match wave.shared_budget {
+        Some(shared) if shared < wave.max_unavailable => (shared, "sharedBudget"),
+        Some(_) | None => (wave.max_unavailable, "maxUnavailable"),
     }
 }
