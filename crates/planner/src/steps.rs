@@ -369,6 +369,8 @@ pub(crate) fn needs_note(policy: &PolicySpec) -> bool {
         || policy.max_duration.is_some()
         || !policy.preconditions.is_empty()
         || !policy.gates.is_empty()
+        || !policy.windows.is_empty()
+        || !policy.exclusions.is_empty()
         || policy.domains.as_ref().is_some_and(|domains| !domains.soak.is_zero())
 }
 

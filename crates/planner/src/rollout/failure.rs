@@ -1,5 +1,5 @@
-//! The rollout after new pods or a gate of the policy have failed: abort (restore the last good template, paused) or pause. No pod
-//! is deleted, except those that a rollback replaces.
+//! The rollout after new pods or a gate of the policy have failed: abort (restore the last good
+//! template, paused) or pause. No pod is deleted, except those that a rollback replaces.
 //!
 //! The template is restored *before* the failed one is recorded: a run that dies in between starts
 //! again with the same template and fails again, instead of being rejected while the bad template
@@ -29,7 +29,7 @@ use crate::plan::{PauseState, PausedRollout, template_digest};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::placement::judge;
-use daemonset::controller::revision_data::template_of;
+use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{
     DaemonSet, NodeName, OnFailure, PodPlacement, PodTemplate, Revision, RevisionRef,
     UpdateStrategy,
@@ -88,7 +88,13 @@ impl<'w> Step<'_, 'w> {
             OnFailure::Pause => return self.stay(target, live, failed, None),
             OnFailure::Abort | OnFailure::Rollback => self.good(target, live, &failed),
         };
+        let is_target = |good: &Good<'_>| {
+            matches(target.template.raw(), &good.revision.data, Matching::Tolerant)
+        };
         match good {
+            Ok(good) if is_target(&good) => {
+                self.stay(target, live, failed, Some(NotAborted::IsLastGood))
+            }
             Ok(good) => {
                 self.abort(target, live, &good)?;
                 self.remember(target)?;

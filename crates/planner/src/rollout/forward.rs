@@ -142,6 +142,9 @@ impl<'w> Step<'_, 'w> {
         // A rollout that is resumed began when it was paused first.
         let since = resumed.map(|it| it.since);
         let pause = pause.map(|it| PausedRollout { since: since.unwrap_or(it.since), ..it });
+        if outdated && pause.is_none() {
+            self.note_before_surge(target, live)?;
+        }
         Err(self.write_target(target, Some(live), pause))
     }
 
@@ -204,13 +207,8 @@ impl<'w> Step<'_, 'w> {
         if let Some(from) = pause.and_then(|pause| pause.from.clone()) {
             return Some(from);
         }
-        // A surge that was interrupted has no pause.
-        let template = live.spec.template.raw();
-        if let Some(note) = &self.state.note
-            && started_at(Some(note), template).is_some()
-            && note.from.is_some()
-        {
-            return note.from.clone();
+        if self.is_interrupted(live) {
+            return self.state.note.as_ref()?.from.clone();
         }
         let owner = Owner::from(live);
         let claimed = Claims::of(&owner, self.observed.revisions).claimed;

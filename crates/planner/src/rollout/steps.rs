@@ -312,14 +312,26 @@ impl<'w> Step<'_, 'w> {
         if !allows_surge(target.declared.strategy()) {
             return false;
         }
-        let policy = self.policy();
-        let after = with_template(live, target);
+        let (policy, after) = (self.policy(), with_template(live, target));
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         let nodes = self.step_nodes(&view, live);
         let evaluation = self.evaluated(&nodes, &policy, &after);
         // A surge begins only when nothing is waited for: pods that are not available yet let the
         // target be written in a closed window, too, to judge them.
         !evaluation.is_last() || !evaluation.waits_for.is_empty()
+    }
+
+    /// Notes that a rollout begins, before the write that lets the controller surge: it has no pause
+    /// that would say what the last good template is, if this run is killed.
+    pub(super) fn note_before_surge(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
+        if !allows_surge(target.declared.strategy()) {
+            return Ok(());
+        }
+        let (policy, after) = (self.policy(), with_template(live, target));
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        let nodes = self.step_nodes(&view, live);
+        let evaluation = self.evaluated(&nodes, &policy, &after);
+        self.note_steps(&evaluation, &policy, &after)
     }
 
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
@@ -333,8 +345,12 @@ impl<'w> Step<'_, 'w> {
             return Ok(Halt::Wait);
         }
         match PausedRollout::of(live).ok().flatten().map(|pause| pause.state) {
-            // The template of a run that was killed may be live.
+            // The template of a run that was killed may be live: it has shown nothing yet.
             Some(PauseState::Waiting | PauseState::Paused) => {
+                self.state.course = Course::Waiting(waits_for.clone());
+                self.put_back(target, Some(live), waits_for)
+            }
+            None if self.is_interrupted(live) => {
                 self.state.course = Course::Waiting(waits_for.clone());
                 self.put_back(target, Some(live), waits_for)
             }
@@ -343,6 +359,14 @@ impl<'w> Step<'_, 'w> {
                 Ok(Halt::End(self.waiting(waits_for)))
             }
         }
+    }
+
+    /// Whether a rollout of the live template has noted its beginning, and not its end. A surge has no
+    /// pause that would say so.
+    pub(super) fn is_interrupted(&self, live: &DaemonSet) -> bool {
+        let note = self.state.note.as_ref();
+        started_at(note, live.spec.template.raw()).is_some()
+            && note.is_some_and(|note| note.from.is_some())
     }
 
     /// Notes that the rollout waits before its first node.
@@ -434,7 +458,8 @@ impl<'w> Step<'_, 'w> {
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: on_delete }));
         // Before the target is written, that of an earlier run may be live.
-        let is_ours = found.is_some() && good.is_some() && !self.is_done(Purpose::Apply);
+        let is_begun = found.is_some() || self.is_interrupted(live);
+        let is_ours = is_begun && good.is_some() && !self.is_done(Purpose::Apply);
         if !is_target && !is_good && !is_ours {
             return stale(self.another_template(live, target.template.raw()));
         }

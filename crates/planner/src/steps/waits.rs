@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::soak::Progress;
-use super::{Evaluation, NodeUpdate, StepsInput};
+use super::{Evaluation, NodeUpdate, StepNode, StepsInput};
 use crate::checks::CheckFinding;
 use crate::classification::NodeBudget;
 use daemonset::model::{DaemonSetKey, PolicyStep};
@@ -140,13 +140,16 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     {
         waits.push(wait(WaitKind::Approval, None, None));
     }
-    if outdated().any(|at| reachable(&at)) {
-        let seconds = u64::from(input.node_seconds);
-        if !input.calendar.fits(input.now, seconds) {
-            let until = input.calendar.next_start(input.now, seconds);
-            waits.push(wait(WaitKind::Window, None, until));
-        }
-    } else if waits.is_empty() && step.policy.is_some() && !is_under_way(input) {
+    let is_any_reachable = outdated().any(|at| reachable(&at));
+    // A rollout begins with its first node, and pods that are missing get the target with it.
+    let begins = !has_begun(evaluation, input) && outdated().next().is_some();
+    let seconds = u64::from(input.node_seconds);
+    if (is_any_reachable || begins) && !input.calendar.fits(input.now, seconds) {
+        let until = input.calendar.next_start(input.now, seconds);
+        waits.push(wait(WaitKind::Window, None, until));
+    }
+    let is_stuck = !is_any_reachable && !is_under_way(input);
+    if waits.is_empty() && step.policy.is_some() && is_stuck {
         waits.push(wait(WaitKind::ReadyNode, None, None));
     }
     let soaking = evaluation.domains.iter().filter(|domain| domain.soaks_until.is_some());
@@ -165,6 +168,12 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
 /// Whether a step needs an approval that it does not have.
 pub(super) fn is_unapproved(step: &PolicyStep, input: &StepsInput<'_, '_>) -> bool {
     step.approve && !input.approved.contains(&step.name)
+}
+
+/// Whether nodes were updated already: of such a rollout, nodes that are not Ready may stay.
+fn has_begun(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>) -> bool {
+    let is_updated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Updated { .. });
+    evaluation.note.started_at.is_some() || input.nodes.iter().any(is_updated)
 }
 
 /// Whether a node is being updated: then the run waits for that first.

@@ -147,6 +147,8 @@ pub enum ControllerStep {
 pub enum NotAborted {
     /// There is no earlier template.
     NothingBefore,
+    /// The template that failed is the last good one itself: a commit went back to it.
+    IsLastGood,
     /// Its revision no longer exists.
     RevisionGone {
         /// Its name.
@@ -264,6 +266,7 @@ impl fmt::Display for NotAborted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingBefore => f.write_str("there is no earlier template to roll back to"),
+            Self::IsLastGood => f.write_str("it is the last good template itself"),
             Self::RevisionGone { name, number } => {
                 write!(f, "revision {number} ({name}) no longer exists")
             }

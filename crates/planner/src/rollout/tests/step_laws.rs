@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 use super::run::{Post, Run, declared, target};
 use super::sim::{Sim, rolling, surging};
@@ -81,10 +80,10 @@ impl World {
             return;
         }
         let live = self.sim().live_image();
-        // A surge has no pause while it is in progress, but a note.
+        // A rollout that has noted its beginning, and not its end, has shown nothing yet: a surge has no
+        // pause while it is in progress, and the last write before the end removes it.
         let is_noted = self.sim().note.as_ref().is_some_and(|note| note.started_at.is_some());
-        let may_surge = self.observer.rules.surges && is_noted;
-        if self.run().pause().is_none() && !may_surge {
+        if self.run().pause().is_none() && !is_noted {
             // The last run may have been killed when all was done, before it could say so.
             self.observer.last_good = live;
         }
@@ -331,7 +330,8 @@ impl World {
         self.settle(3_000);
         self.is_idle = true;
         self.pass(60);
-        self.image = 9;
+        // No image so high has a fault.
+        self.image = self.image.max(8) + 1;
         for runs in 1..25 {
             self.begin();
             self.settle(5_000);
@@ -405,11 +405,12 @@ impl World {
 
     /// All nodes have the last image, and nothing is paused.
     fn assert_complete(&mut self) {
+        let image = format!("v{}", self.image);
         let last = self.run();
         last.pass(90);
         let images = last.images();
         let pause = last.pause();
-        let is_complete = images.keys().all(|image| image == "v9") && pause.is_none();
+        let is_complete = images.keys().all(|it| *it == image) && pause.is_none();
         assert!(is_complete, "{images:?} {pause:?}\n{:#?}", self.history);
     }
 
@@ -419,12 +420,17 @@ impl World {
     }
 }
 
+/// The number of cases, or more of them if `PROPTEST_CASES` says so.
+fn cases(number: u32) -> u32 {
+    match ProptestConfig::default().cases {
+        256 => number,
+        asked => asked,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
-        // Other seeds find, in few of hundreds of cases, a run that waits with the template before the
-        // last one, after a run that was killed while the controller surged, or while a node was away:
-        // observer or program, that is not known.
-        rng_seed: RngSeed::Fixed(20), cases: 48, max_shrink_iters: 400, ..ProptestConfig::default()
+        cases: cases(48), max_shrink_iters: 4_000, ..ProptestConfig::default()
     })]
 
     #[test]
