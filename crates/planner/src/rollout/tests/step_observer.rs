@@ -568,9 +568,10 @@ impl Observer {
         let named =
             |it: &Here<'_>| self.rules.steps[..=done].iter().any(|rule| rule.nodes.names(it.node));
         let all_named = here.iter().filter(|it| it.is_outdated()).all(named);
-        // A count takes nodes that are not Ready last, unless they have an available new pod.
-        let unready = here.iter().any(|it| it.is_outdated() && !it.is_ready);
-        let taken = here.iter().filter(|it| it.is_ready || it.has_new() || unready).count();
+        // A count takes nodes that are not Ready last, unless they have an available new pod. One that
+        // was begun and is not Ready proves nothing: another one takes its place.
+        let counts = |it: &&Here<'_>| it.is_ready || it.has_new() || it.is_outdated();
+        let taken = here.iter().filter(counts).count();
         let covers = rule.nodes.count(here.len()).is_some_and(|count| count >= taken);
         let is_approved = !rule.approve || self.approvals.contains(&(done, self.target.clone()));
         (!is_approved || !(covers || all_named))
