@@ -16,6 +16,8 @@ enum Is {
     Old,
     /// Outdated, of a version that was given up.
     Intermediate,
+    /// The same, and not available.
+    Broken,
     /// In progress.
     Going,
     /// Updated, available since this second.
@@ -24,7 +26,7 @@ enum Is {
     Skipped,
 }
 
-use Is::{Going, Intermediate, New, Old, Skipped};
+use Is::{Broken, Going, Intermediate, New, Old, Skipped};
 
 /// A cluster: names with their zones and states.
 struct World {
@@ -74,12 +76,12 @@ impl World {
                 is_desired: true,
                 budget: match is {
                     Skipped => NodeBudget::Excluded,
-                    Old | Intermediate | Going | New(_) => NodeBudget::Ready,
+                    Old | Intermediate | Broken | Going | New(_) => NodeBudget::Ready,
                 },
-                is_unavailable: matches!(is, Going),
+                is_unavailable: matches!(is, Going | Broken),
                 update: match is {
                     Old | Skipped => NodeUpdate::Outdated { is_intermediate: false },
-                    Intermediate => NodeUpdate::Outdated { is_intermediate: true },
+                    Intermediate | Broken => NodeUpdate::Outdated { is_intermediate: true },
                     Going => NodeUpdate::InProgress,
                     New(since) => NodeUpdate::Updated { since: Some(at(*since)) },
                 },
@@ -367,6 +369,27 @@ fn a_node_begins_only_if_it_fits_into_the_window() {
         (1_140, "a-0".to_owned()),
         // A node takes 60 s.
         (1_141, format!("{closed}1970-01-02T00:10:00Z")),
+    ] {
+        world.now = now;
+        assert_eq!(world.next(), want, "{now}");
+    }
+}
+
+/// It may be replaced in any step, but not at any time.
+#[test]
+fn what_a_failed_version_has_broken_waits_for_a_window_too() {
+    let policy = json!({
+        "windows": [{"schedule": "10 0 * * *", "duration": "10m"}],
+        "steps": [{"name": "canary", "nodes": {"names": ["a-0"]}}],
+    });
+    let mut world = world(policy, &[("a", &[Going, Broken, Old])]);
+    for (now, want) in [
+        (
+            599,
+            "step canary waits for a maintenance window, the next one opens at \
+             1970-01-01T00:10:00Z",
+        ),
+        (600, "a-1"),
     ] {
         world.now = now;
         assert_eq!(world.next(), want, "{now}");

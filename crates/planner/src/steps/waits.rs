@@ -130,7 +130,10 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     if let Progress::Complete { note: _, until } = &step.progress {
         return vec![wait(WaitKind::Soak, None, *until)];
     }
-    let is_here = |at: &usize| evaluation.waves[*at].is_some_and(|wave| wave.step == current);
+    // What a version that was given up has broken may be replaced in any step.
+    let is_here = |at: &usize| {
+        evaluation.waves[*at].is_some_and(|wave| wave.step == current || evaluation.is_broken[*at])
+    };
     let reachable = |at: &usize| input.nodes[*at].budget == NodeBudget::Ready;
     let outdated = || (0..input.nodes.len()).filter(is_here);
     let mut waits = Vec::new();

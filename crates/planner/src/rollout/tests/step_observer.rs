@@ -244,6 +244,8 @@ impl Soaking {
 struct Progress {
     steps: Vec<Soaking>,
     zones: BTreeMap<String, Soaking>,
+    /// Whether a pod was deleted, or a surge begun.
+    has_begun: bool,
     /// Nodes of which a run has deleted the outdated pod. A node that joined while the target was
     /// live has it without having been chosen.
     begun: BTreeSet<String>,
@@ -326,6 +328,7 @@ impl Observer {
         } else {
             self.progress.steps.fill(Soaking::default());
             self.progress.zones.clear();
+            self.progress.has_begun = false;
         }
     }
 
@@ -343,6 +346,7 @@ impl Observer {
             let law = self.surge_too_early(&here, *now);
             self.broken.extend(law.map(|law| format!("{now}: {law}")));
         }
+        self.progress.has_begun |= *resumes || !deletes.is_empty();
         for delete in deletes {
             let here = self.here(seen, *now);
             if !self.sent.contains_key(&delete.uid) {
@@ -556,7 +560,10 @@ impl Observer {
     /// The law that is broken if the controller begins a surge now.
     fn surge_too_early(&self, here: &[Here<'_>], now: Timestamp) -> Option<String> {
         let second = now.as_second() % PERIOD;
-        if self.rules.windows && second + i64::from(NODE_SECONDS) > OPEN {
+        // A rollout that has begun ends, and leaves nodes that are not Ready to the controller.
+        let is_over = self.progress.has_begun
+            && here.iter().filter(|it| it.is_outdated()).all(|it| !it.is_ready);
+        if self.rules.windows && !is_over && second + i64::from(NODE_SECONDS) > OPEN {
             return Some(format!("a surge, {second} s after the last opening"));
         }
         // A step that was complete before may have lost a pod that nobody missed: then only the pods
