@@ -182,9 +182,9 @@ pub fn to_ask<'a>(
     checks
         .map(|(role, check)| {
             let length = over.unwrap_or(check.interval.duration() * SAMPLES_BEFORE.cast_signed());
-            let question = check.endpoint().map(|endpoint| CheckQuestion {
+            let question = (!check.is_of_cluster()).then(|| CheckQuestion {
                 name: check.name.clone(),
-                endpoint,
+                endpoint: check.endpoint(),
                 daemon_set: daemon_set.clone(),
                 nodes: nodes.nodes.clone(),
                 others: nodes.others.clone(),

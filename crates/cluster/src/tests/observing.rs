@@ -82,8 +82,14 @@ fn observed(
 async fn observe(cluster: &WritableCluster) -> Result<Observer, Error> {
     let selector = serde_json::from_value(json!({"matchLabels": {"app": "agent"}})).unwrap();
     let managed_by = ManagedBy::DaemonSetController;
-    let target =
-        WatchedDaemonSet { key: agent(), managed_by, selector, events: true, pullers: false };
+    let target = WatchedDaemonSet {
+        key: agent(),
+        managed_by,
+        selector,
+        events: true,
+        pullers: false,
+        neighbours: Vec::new(),
+    };
     let start = Instant::now();
     let clock = Clock::new(move || start.elapsed());
     cluster.live().observe(&target, clock, Timestamp::UNIX_EPOCH).await
