@@ -62,8 +62,14 @@ pub struct NeighbourQuery {
 impl NeighbourQuery {
     /// The queries of a policy: one for each selector.
     pub fn all(policy: &PolicySpec) -> Vec<Self> {
+        Self::of_all([policy])
+    }
+
+    /// The queries of several policies together: one for each selector.
+    pub fn of_all<'p>(policies: impl IntoIterator<Item = &'p PolicySpec>) -> Vec<Self> {
         let mut queries: Vec<Self> = Vec::new();
-        for check in policy.preconditions.iter().chain(&policy.gates) {
+        let policies = policies.into_iter();
+        for check in policies.flat_map(|policy| policy.preconditions.iter().chain(&policy.gates)) {
             let CheckKind::Pods(PodsCheck { selector, resource, expect: _, on: _ }) = &check.kind
             else {
                 continue;

@@ -179,6 +179,27 @@ impl CheckReason {
         Self::Unanswered { message: message.into() }
     }
 
+    /// Whether it may be about a node: it names it, or it names no nodes, or not all of them.
+    pub fn is_about(&self, node: &NodeName) -> bool {
+        match self {
+            Self::NodeConditions { nodes, others } => {
+                *others > 0 || nodes.iter().any(|it| it.node == *node)
+            }
+            Self::PodsNotReady { pods, others } | Self::PodsPresent { pods, others } => {
+                let is_there = |it: &PodFinding| it.node.as_ref().is_none_or(|it| it == node);
+                *others > 0 || pods.iter().any(is_there)
+            }
+            Self::OutOfBounds { .. }
+            | Self::NotExpected { .. }
+            | Self::NothingFound
+            | Self::Unanswered { .. }
+            | Self::Warnings { .. }
+            | Self::Empty
+            | Self::NotANumber { .. }
+            | Self::Missing { .. } => true,
+        }
+    }
+
     /// The earliest time since which something that it names is as it is.
     pub fn since(&self) -> Option<Timestamp> {
         match self {

@@ -359,8 +359,12 @@ impl Asking<'_, '_, '_, '_> {
 
 /// The names of the nodes with an available new pod, or of the other desired ones.
 fn names(nodes: &[StepNode<'_>], updated: bool) -> Vec<NodeName> {
-    let is_updated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Updated { .. });
-    let wanted = nodes.iter().filter(|node| node.is_desired && is_updated(node) == updated);
+    let is_wanted = |node: &&StepNode<'_>| match node.update {
+        // Also where none may start any more.
+        NodeUpdate::Updated { .. } => updated,
+        NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => !updated && node.is_desired,
+    };
+    let wanted = nodes.iter().filter(is_wanted);
     wanted.map(|node| node.node.name.clone()).collect()
 }
 

@@ -33,7 +33,8 @@ impl<'a> Asking<'a, '_, '_, '_> {
         if let Some(early) = self.too_early(from, after) {
             return early;
         }
-        let updated = self.nodes.iter().filter(|node| node.is_desired);
+        // A bad condition may be a taint, too: no pod may start there then, but the new one is there.
+        let updated = self.nodes.iter();
         let updated: Vec<CheckedNode<'_>> = updated
             .filter(|node| matches!(node.update, NodeUpdate::Updated { .. }))
             .map(|node| CheckedNode { node: node.node, pod_created: node.pod_created })

@@ -10,6 +10,7 @@ use super::steps::{policy, run, waits};
 use crate::plan::PauseState;
 use crate::rollout::{ClusterChecks, Extent, FailureCause, Goal, Outcome};
 use crate::steps::WaitKind;
+use daemonset::controller::test_cluster::taint;
 use daemonset::model::{Neighbour, NodeCondition, NodeName, PodReadiness, PolicySpec};
 
 /// A pod next to that of the DaemonSet, older than all of this.
@@ -213,6 +214,9 @@ fn a_condition_that_turns_bad_after_an_update_aborts() {
     let mut second = run(first.sim, "v2", &policy);
     assert_eq!(waits(&second), [WaitKind::Soak]);
     condition(&mut second.sim, at.unwrap(), "True");
+    // The node lifecycle controller taints the node, and no pod may start there.
+    let taint = taint("node.kubernetes.io/network-unavailable:NoSchedule");
+    second.sim.cluster.nodes[at.unwrap()].taints = [taint].into();
     second.sim.pass(5);
     // The run stays until it is known.
     let last = run(second.sim, "v2", &policy);
