@@ -51,7 +51,7 @@ pub(crate) struct StepNode<'a> {
     pub update: NodeUpdate,
     /// Restarts of its pod.
     pub restarts: u32,
-    /// Creation of its updated pod; none if it has none, or nobody asks.
+    /// Creation of its updated pod; none if it has none, or in a plan.
     pub pod_created: Option<Timestamp>,
     /// What it is to the other DaemonSets of a shared budget.
     pub shared: NodeRank,

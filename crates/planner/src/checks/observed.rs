@@ -2,8 +2,8 @@
 //!
 //! A precondition is about the nodes that could begin: how they are now. A gate is about the updated
 //! nodes: what has become bad after the new pod, and stays so for the check's `interval`. Before
-//! that, it is not known yet. Pods on a node that is not Ready are no evidence for a gate: nobody
-//! reports about them, and the node itself counts against `skipUnreadyNodes`.
+//! that, it is not known yet. Pods on a node that is not Ready are no evidence for a gate: no
+//! kubelet reports about them, and the node itself counts against `skipUnreadyNodes`.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The checks of a policy that the observed cluster answers, in a rollout: `nodeConditions` and
 //! `pods`.
 //!
-//! Nobody is asked, so the answer is always that of the newest view. A precondition about each node
+//! No request is sent, so the answer is always that of the newest view. A precondition about each node
 //! on its own keeps back only the nodes that do not pass: they take no slot, and the others are
 //! updated. When none is left that could begin, the rollout waits. Not here: what a check finds
 //! ([`checks`](crate::checks)).
