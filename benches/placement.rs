@@ -115,6 +115,7 @@ fn node(at: usize) -> Node {
         taints: taints.into(),
         unschedulable: at % 200 == 7,
         readiness: NodeReadiness::Ready,
+        conditions: Box::default(),
         allocatable: Labels::default(),
         created: None,
     }

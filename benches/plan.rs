@@ -87,6 +87,7 @@ fn node(number: usize) -> Node {
         taints: Box::default(),
         unschedulable: false,
         readiness: NodeReadiness::Ready,
+        conditions: Box::default(),
         allocatable: Labels::default(),
         created: None,
     }

@@ -18,10 +18,10 @@ use crate::output::{self, Format, formats};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use checks::Client;
-use daemonset::model::DesiredDaemonSet;
+use daemonset::model::{DesiredDaemonSet, NeighbourQuery, Neighbours, Snapshot};
 use planner::check_answers::{CheckAnswers, CheckAnswersKind, RecordedAnswer};
 use planner::check_report::{
-    self, CheckReport, CheckReportKind, CheckVerdict, CheckedNodes, DaemonSetChecks,
+    self, Answering, CheckReport, CheckReportKind, CheckVerdict, CheckedNodes, DaemonSetChecks,
 };
 use planner::plan::{self, ApiVersion, ClusterSummary, DaemonSetPlan, Detail, Plan, Warning};
 use planner::rollout::Extent;
@@ -32,7 +32,8 @@ use planner::rollout::Extent;
 /// fails, and with 8 if any is unknown: its server does not answer, or its query has no series.
 ///
 /// The answer is that of the newest sample; a gate of a rollout is judged over its whole step. With
-/// --snapshot, only the nodes come from the recording: the checks are asked now all the same.
+/// --snapshot, only the nodes come from the recording: the checks are asked now all the same, and
+/// those about other pods are unknown.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -82,9 +83,12 @@ fn over(text: &str) -> Result<SignedDuration, String> {
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let client = args.checks.client(args.source.has_policies_of_folder(), shell)?;
-    let Read { plan, daemon_sets, cluster, now, warnings } = read(args, global, shell).await?;
-    let asking = Asking { client, now, over: args.over };
-    let (report, answers) = asking.ask_all(&plan, &daemon_sets, cluster, warnings).await;
+    let Read { plan, daemon_sets, snapshot, neighbours, now, warnings } =
+        read(args, global, shell).await?;
+    let neighbours = neighbours.as_deref().map_err(String::as_str);
+    let answering = Answering { snapshot: &snapshot, neighbours };
+    let asking = Asking { client, answering, now, over: args.over };
+    let (report, answers) = asking.ask_all(&plan, &daemon_sets, warnings).await;
     if let Some(file) = &args.record {
         let written = atomic_write::write(file, &render::json(&answers)?);
         written.map_err(|source| Error::Save { file: file.clone(), source })?;
@@ -102,7 +106,9 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 struct Read {
     plan: Plan,
     daemon_sets: Vec<DesiredDaemonSet>,
-    cluster: ClusterSummary,
+    snapshot: Snapshot,
+    /// The other pods that checks look at; or why they are not known.
+    neighbours: Result<Vec<Neighbours>, String>,
     /// Now, by the server's clock; by the local one with a recording.
     now: Timestamp,
     warnings: Vec<Warning>,
@@ -122,6 +128,7 @@ async fn read(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Read, 
         assignment: _,
         others: _,
     } = desired;
+    let neighbours = neighbours(&connection, &daemon_sets).await;
     let now = match connection {
         Connection::Live(_) => snapshot.observed_at,
         Connection::Recorded(_) => shell.now,
@@ -139,24 +146,39 @@ async fn read(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Read, 
         extent: &Extent::All,
         detail: Detail { all_nodes: true, show_values: plan::ShownValues::None },
     });
-    let cluster = ClusterSummary::from(&snapshot);
-    Ok(Read { plan, daemon_sets, cluster, now, warnings })
+    Ok(Read { plan, daemon_sets, snapshot, neighbours, now, warnings })
+}
+
+/// The other pods that the checks of all policies look at. One list for each selector.
+async fn neighbours(
+    connection: &Connection,
+    daemon_sets: &[DesiredDaemonSet],
+) -> Result<Vec<Neighbours>, String> {
+    let checks = daemon_sets.iter().map(|one| one.policy_spec());
+    let queries = NeighbourQuery::of_all(checks.collect::<Vec<_>>().iter().map(|policy| &**policy));
+    match connection {
+        Connection::Live(cluster) => {
+            cluster.neighbours(&queries).await.map_err(|error| error.to_string())
+        }
+        Connection::Recorded(_) => Err("a recording has no other pods".to_owned()),
+    }
 }
 
 /// How the checks are asked.
-struct Asking {
+struct Asking<'a> {
     client: Client,
+    /// The cluster, for the checks that it answers itself.
+    answering: Answering<'a>,
     now: Timestamp,
     over: Option<SignedDuration>,
 }
 
-impl Asking {
+impl Asking<'_> {
     /// Asks the checks of all policies, one after the other.
     async fn ask_all(
         &self,
         plan: &Plan,
         daemon_sets: &[DesiredDaemonSet],
-        cluster: ClusterSummary,
         mut warnings: Vec<Warning>,
     ) -> (CheckReport, CheckAnswers) {
         let mut answers = CheckAnswers {
@@ -177,7 +199,7 @@ impl Asking {
         let report = CheckReport {
             api_version: ApiVersion::V1Alpha1,
             kind: CheckReportKind::CheckReport,
-            cluster,
+            cluster: ClusterSummary::from(self.answering.snapshot),
             daemon_sets: asked,
             warnings,
         };
@@ -200,7 +222,10 @@ impl Asking {
                 Some(question) => Some(self.client.ask(question).await),
                 None => None,
             };
-            let asked = one.asked(response.as_ref(), self.over.is_some());
+            let asked = match response {
+                Some(_) => one.asked(response.as_ref(), self.over.is_some()),
+                None => one.observed(&daemon_set.key, &nodes, self.answering),
+            };
             warnings.extend(check_report::warnings(&daemon_set.key, one.check, &asked));
             checks.push(asked);
             if let Some((question, response)) = one.question.as_ref().zip(response.as_ref())

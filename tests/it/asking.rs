@@ -125,6 +125,26 @@ fn the_nodes_of_a_rollout_are_told_apart() {
     }
 }
 
+#[test]
+fn the_recorded_nodes_answer_and_a_recording_has_no_other_pods() {
+    let ask = |check: &str| {
+        let sandbox = sandbox(&format!("  gates: [{{name: g, {check}}}]"));
+        let nodes = ["node-1", "node-2"];
+        sandbox.write("cluster.json", cluster_with(AGENT, &nodes).to_string());
+        checks(&sandbox, "")
+    };
+    for (check, code, answer) in [
+        ("nodeConditions: {Ready: 'True'}", 0, "gate g: pass\n"),
+        ("nodeConditions: {Ready: 'False'}", 4, "gate g: fail: node node-1 has Ready=True"),
+        ("nodeConditions: {Disk: 'True'}", 8, "gate g: unknown: node node-1 has no Disk"),
+        ("pods: {resource: gpu, on: node}", 8, "gate g: unknown: a recording has no other pods\n"),
+    ] {
+        let run = ask(check);
+        assert_eq!(run.code, Some(code), "{run}");
+        assert!(run.stdout.contains(answer), "{run}");
+    }
+}
+
 /// A canary soaks for half an hour, with a gate that is a query.
 const GATED: &str = "  steps: [{name: canary, nodes: 1, soak: 30m}]
   gates:

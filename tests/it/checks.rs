@@ -58,6 +58,25 @@ fn a_rehearsal_gets_the_answers_of_checks_from_the_fault_file() {
     assert!(unknown.to_string().contains(words), "{unknown}");
 }
 
+/// The pods and conditions of a recording say nothing about the rehearsed ones.
+#[test]
+fn in_a_rehearsal_the_fault_file_answers_for_the_cluster() {
+    let policy = POLICY.replace(
+        "http: {url: 'https://incidents.example/none'}",
+        "pods: {resource: nvidia.com/gpu, expect: absent}",
+    );
+    let rehearsed = |faults: &str| {
+        let sandbox = sandbox(faults);
+        sandbox.write("policy.yaml", &policy);
+        sandbox.ds_apply(&format!("--rehearse --fault faults.yaml --wait 48h {}", flags()))
+    };
+    let good = rehearsed("checks: []");
+    assert_eq!(good.code, Some(0), "{good}");
+    let waits = rehearsed("checks: [{check: quiet, answer: fail}]");
+    assert_eq!(waits.code, Some(8), "{waits}");
+    assert!(waits.to_string().contains("check quiet: fails by the fault file"), "{waits}");
+}
+
 #[test]
 fn a_gate_that_fails_aborts_with_its_values_and_nodes() {
     let faults = "checks: [{check: errors, from: 5m, to: 6m, answer: fail}]";

@@ -86,6 +86,7 @@ impl Client {
                 Some(commands) => commands.ask(words, question, self.time_limit).await,
                 None => Err(Problem::CommandsNotAllowed),
             },
+            CheckEndpoint::Cluster => Err(Problem::OfCluster),
         };
         let response = asked.unwrap_or_else(CheckResponse::from);
         if let CheckResponse::Unanswered(Unanswered { message }) = &response {

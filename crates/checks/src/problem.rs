@@ -71,6 +71,9 @@ pub(crate) enum Problem {
     /// Too many series.
     #[error("{at} answered with {found} series, more than {limit}; let the query aggregate")]
     ManySeries { at: String, found: usize, limit: usize },
+    /// The observed cluster has the answer.
+    #[error("it is seen in the cluster, without a request")]
+    OfCluster,
     /// Programs are not allowed.
     #[error("it runs a program; --allow-commands allows that")]
     CommandsNotAllowed,

@@ -12,6 +12,7 @@ mod lease;
 pub(super) mod lenient;
 mod metadata;
 mod namespace;
+mod neighbour;
 mod node;
 mod pod;
 pub(super) mod record;
@@ -20,6 +21,7 @@ mod service;
 mod slim;
 mod snapshot_builder;
 
+pub(super) use neighbour::read as read_neighbour;
 pub use slim::SlimDecoder;
 pub use snapshot_builder::Object;
 pub(super) use snapshot_builder::{

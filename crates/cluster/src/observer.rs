@@ -1,5 +1,5 @@
-//! The observer of a rollout of one DaemonSet: all nodes, and the DaemonSet's pods, revisions and
-//! `FailedCreate` events, each kept current by a watch.
+//! The observer of a rollout of one DaemonSet: all nodes, the DaemonSet's pods, revisions and
+//! `FailedCreate` events, and the other pods that its checks look at, each kept current by a watch.
 //!
 //! Staleness: a change arrives within milliseconds while the watch works. When a connection dies
 //! silently, no changes arrive until the watch counts as dead (75 s without an event or bookmark)
@@ -8,6 +8,7 @@
 
 mod failed_create;
 mod feeds;
+mod neighbours;
 mod pullers;
 mod shared;
 mod task;
@@ -25,6 +26,7 @@ pub use self::failed_create::FailedCreate;
 pub use self::feeds::WatchedDaemonSet;
 pub use self::view::{View, WatchHealth};
 
+use self::neighbours::NeighbourWatch;
 use self::shared::Shared;
 use self::task::{SILENCE, Task, WatchHandler};
 use super::decode::SnapshotBuilder;
@@ -69,7 +71,14 @@ impl LiveCluster {
             listed.iter().map(|(list, _)| Resource::Of(list.kind)).collect();
         resources.extend(target.events.then_some(Resource::Of(Kind::Event)));
         resources.extend(target.pullers.then_some(Resource::Of(Kind::Pod)));
-        let view = View::empty(self.name(), target);
+        resources.extend(target.neighbours.iter().map(|_| Resource::Of(Kind::Pod)));
+        let mut view = View::empty(self.name(), target);
+        let mut versions = Vec::new();
+        for query in &target.neighbours {
+            let (neighbours, version) = self.neighbours_of(query).await?;
+            view.neighbours.push(neighbours);
+            versions.push(version);
+        }
         let shared = Arc::new(Shared::new(clock, view, &resources));
         let mut tasks = Vec::new();
         for (list, decoder) in listed {
@@ -84,6 +93,13 @@ impl LiveCluster {
         if target.pullers {
             let mut task = self.task(&shared, tasks.len(), feeds::pullers(target));
             task.handler.pullers_of = Some(lease_name(target.key.name.as_str()));
+            tasks.push(task);
+        }
+        for (at, (query, version)) in target.neighbours.iter().zip(versions).enumerate() {
+            let list = neighbours::list_of(query);
+            let mut task = self.task(&shared, tasks.len(), feeds::feed_of(&list));
+            task.handler.neighbours = Some(NeighbourWatch::new(at, query.clone()));
+            (task.list, task.version) = (Some(list), version);
             tasks.push(task);
         }
         let watches = self.begin(tasks).await?;
@@ -113,6 +129,7 @@ impl LiveCluster {
                 Resource::Of(kind) => Some(kind),
             },
             pullers_of: None,
+            neighbours: None,
             snapshot_builder: SnapshotBuilder::default(),
         };
         let (requests, page_size) = (Arc::clone(&self.requests), self.page_size);
@@ -172,7 +189,8 @@ impl View {
                 masked: None,
             },
         };
-        Self { snapshot, nodes_version: 0, failed_creates: Vec::new(), pullers: Vec::new() }
+        let (failed_creates, pullers, neighbours) = (Vec::new(), Vec::new(), Vec::new());
+        Self { snapshot, nodes_version: 0, failed_creates, pullers, neighbours }
     }
 }
 

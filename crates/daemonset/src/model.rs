@@ -17,6 +17,7 @@ mod lease;
 pub mod mask;
 mod min_ready;
 mod names;
+mod neighbour;
 mod node;
 mod pod;
 mod policy;
@@ -50,7 +51,8 @@ pub use labels::{Interner, Labels};
 pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates, lease_name};
 pub use min_ready::MinReady;
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
-pub use node::{Node, NodeReadiness};
+pub use neighbour::{Neighbour, NeighbourQuery, Neighbours};
+pub use node::{Node, NodeCondition, NodeReadiness};
 pub use pod::{ContainerFailure, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
 pub use policy::{
     Bound, Check, CheckKind, Deadline, Domains, EmptyAnswer, ExpectedPods, HttpCheck, OnFailure,

@@ -106,7 +106,18 @@ fn namespace(namespace: &Namespace, cluster: Option<&str>) -> Value {
 }
 
 fn node(node: &Node) -> Value {
-    let Node { name, uid, labels, taints, unschedulable, readiness, allocatable, created } = node;
+    // Of the conditions, only `Ready` has an effect here.
+    let Node {
+        name,
+        uid,
+        labels,
+        taints,
+        unschedulable,
+        readiness,
+        conditions: _,
+        allocatable,
+        created,
+    } = node;
     let (status, since) = match readiness {
         NodeReadiness::Ready => ("True", *created),
         NodeReadiness::NotReady { since } => ("False", *since),

@@ -46,6 +46,8 @@ pub struct Errand {
     pub approvals: bool,
     /// Whether images are pulled before pods are replaced (`prePull` of its policy).
     pub pre_pulls: bool,
+    /// Whether its checks look at other pods (`pods` in its policy).
+    pub neighbours: bool,
 }
 
 impl Errand {
@@ -57,7 +59,8 @@ impl Errand {
     /// The work on one DaemonSet.
     pub fn with(key: &DaemonSetKey, managed_by: ManagedBy, work: Work) -> Self {
         let (namespace, name) = (key.namespace.clone(), Some(key.name.clone()));
-        Self { namespace, name, managed_by, work, approvals: false, pre_pulls: false }
+        let (approvals, pre_pulls, neighbours) = (false, false, false);
+        Self { namespace, name, managed_by, work, approvals, pre_pulls, neighbours }
     }
 
     /// The same, with steps that begin only after an approval.
@@ -70,6 +73,12 @@ impl Errand {
     #[must_use]
     pub fn with_pre_pulls(self, pre_pulls: bool) -> Self {
         Self { pre_pulls, ..self }
+    }
+
+    /// The same, with checks that look at other pods.
+    #[must_use]
+    pub fn with_neighbours(self, neighbours: bool) -> Self {
+        Self { neighbours, ..self }
     }
 }
 
@@ -100,6 +109,8 @@ pub enum Purpose {
     Replace,
     /// Pulling images before pods are replaced.
     PrePull,
+    /// Looking at other pods, for checks.
+    Neighbours,
     /// Checking whether admission accepts the pods (dry run).
     TryPods,
     /// `FailedCreate` events of the controller.
@@ -133,6 +144,7 @@ impl fmt::Display for Purpose {
             Self::Create => "creating the DaemonSet",
             Self::Replace => "replacing pods",
             Self::PrePull => "pulling images before pods are replaced (prePull in a policy)",
+            Self::Neighbours => "checks that look at other pods (pods in a policy)",
             Self::TryPods => "checking whether admission accepts the pods (dry run)",
             Self::Complaints => "reporting why the controller creates no pod",
             Self::PodWarnings => "reporting why a pod is not ready",
@@ -268,6 +280,12 @@ impl Needs {
         if follows {
             self.cluster_wide(Watch, Kind::Node, Purpose::Watch, Weight::Required);
             self.rows(errand, &FOLLOWED);
+        }
+        let begins = matches!(errand.work, Work::Change { .. } | Work::Roll);
+        if begins && errand.neighbours {
+            for verb in [List, Watch] {
+                self.cluster_wide(verb, Kind::Pod, Purpose::Neighbours, Weight::Required);
+            }
         }
         match errand.managed_by {
             ManagedBy::DaemonSetController => self.beside_a_controller(errand),

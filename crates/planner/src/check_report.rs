@@ -4,6 +4,7 @@
 //! Unlike in a rollout, where a gate is judged over a whole step, the answer is that of the newest
 //! sample: what happened before is in the numbers of [`over`].
 
+mod observed;
 mod over;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use daemonset::model::{
     DaemonSetName, NamespaceName, NodeName, PolicySpec, PrometheusCheck,
 };
 
+pub use observed::Answering;
 pub use over::SampleCounts;
 
 /// Samples before the newest one that are asked for, to show where the value comes from.
@@ -162,7 +164,7 @@ pub struct ToAsk<'a> {
     pub role: CheckRole,
     /// The check.
     pub check: &'a Check,
-    /// The question; `None` if nobody has to be asked.
+    /// The question; `None` if the cluster answers it.
     pub question: Option<CheckQuestion>,
 }
 
@@ -182,9 +184,9 @@ pub fn to_ask<'a>(
     checks
         .map(|(role, check)| {
             let length = over.unwrap_or(check.interval.duration() * SAMPLES_BEFORE.cast_signed());
-            let question = check.endpoint().map(|endpoint| CheckQuestion {
+            let question = (!check.is_of_cluster()).then(|| CheckQuestion {
                 name: check.name.clone(),
-                endpoint,
+                endpoint: check.endpoint(),
                 daemon_set: daemon_set.clone(),
                 nodes: nodes.nodes.clone(),
                 others: nodes.others.clone(),

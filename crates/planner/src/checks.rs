@@ -5,6 +5,7 @@
 //! an answer (`rollout/checks`).
 
 mod judge;
+mod observed;
 mod reason;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use judge::{CheckAnswer, judge};
-pub use reason::{CheckReason, SampleValue};
+pub use observed::{CheckedCluster, CheckedNode, Found, gate, precondition};
+pub use reason::{CheckReason, ConditionFinding, PodFinding, SampleValue};
 
 /// A check that has not passed, since when, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

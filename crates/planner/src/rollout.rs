@@ -36,6 +36,7 @@ mod forward;
 mod headline;
 mod new_pods;
 mod next_deletes;
+mod observed_checks;
 mod observed_cluster;
 mod outcome;
 mod pace;
@@ -75,7 +76,7 @@ pub use run_event::{PodEvidence, ReplacedNode, RunEvent, RunEventData, RunEventK
 pub use run_history::RunHistory;
 pub use share::counted;
 pub use state::{AllowedActions, Creates, State};
-pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
+pub use task::{ClusterChecks, Declared, Extent, Goal, Provenance, Target, Task};
 
 use jiff::Timestamp;
 

@@ -51,6 +51,8 @@ pub(crate) struct StepNode<'a> {
     pub update: NodeUpdate,
     /// Restarts of its pod.
     pub restarts: u32,
+    /// Creation of its updated pod; none if it has none, or in a plan.
+    pub pod_created: Option<Timestamp>,
     /// What it is to the other DaemonSets of a shared budget.
     pub shared: NodeRank,
 }
@@ -140,6 +142,10 @@ pub(crate) struct Evaluation<'a> {
     /// What keeps the nodes of the step in progress from beginning, beside the budget; empty if
     /// nothing does.
     pub waits_for: Vec<WaitsFor>,
+    /// The nodes that a precondition keeps from beginning, by position.
+    pub held: BTreeSet<usize>,
+    /// What these wait for, by check.
+    pub held_by: Vec<WaitsFor>,
     /// Since when the gates are sampled; none if there are no gates, or no updated nodes.
     pub sampled: Option<Sampled>,
     /// The note after this evaluation.
@@ -168,7 +174,7 @@ impl Evaluation<'_> {
     fn is_its_turn(&self, at: usize) -> bool {
         self.waves[at].is_some_and(|wave| {
             let is_its_turn = Some(wave.step) == self.current || self.is_broken[at];
-            is_its_turn && self.domains[wave.domain].is_open
+            is_its_turn && self.domains[wave.domain].is_open && !self.held.contains(&at)
         })
     }
 
@@ -239,6 +245,8 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         is_broken: nodes.iter().map(is_broken).collect(),
         current,
         waits_for: Vec::new(),
+        held: BTreeSet::new(),
+        held_by: Vec::new(),
         sampled: None,
         note: after,
     };

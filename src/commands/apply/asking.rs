@@ -13,6 +13,7 @@ use daemonset::model::{
 };
 use executor::{Ask, Asked};
 use planner::check_answers::CheckAnswers;
+use planner::rollout::ClusterChecks;
 
 /// The answers of checks in a rehearsal.
 #[derive(Clone, Debug)]
@@ -35,6 +36,14 @@ pub(super) enum CheckSource {
 }
 
 impl CheckSource {
+    /// Who answers the checks about nodes and other pods.
+    pub(super) fn of_cluster(&self) -> ClusterChecks {
+        match self {
+            Self::Endpoints(_) => ClusterChecks::Observed,
+            Self::Rehearsed(_) => ClusterChecks::Asked,
+        }
+    }
+
     /// Whom a run under this policy asks.
     pub(super) fn asker(&self, policy: &PolicySpec) -> Arc<dyn Ask> {
         match self {
@@ -83,7 +92,10 @@ impl Rehearsal {
             (CheckEndpoint::Prometheus { .. }, RehearsedAnswer::Pass | RehearsedAnswer::Fail) => {
                 CheckResponse::Series(self.series(question))
             }
-            (CheckEndpoint::Http { .. } | CheckEndpoint::Command(_), answer) => {
+            (
+                CheckEndpoint::Http { .. } | CheckEndpoint::Command(_) | CheckEndpoint::Cluster,
+                answer,
+            ) => {
                 let is_expected = answer == RehearsedAnswer::Pass;
                 let detail = if is_expected { "passes" } else { "fails" };
                 let detail = format!("{detail} by the fault file");

@@ -71,8 +71,9 @@ fn errands(args: &Args, keys: &[DaemonSetKey], namespace: &NamespaceName) -> Vec
         let named: Vec<Errand> = named.collect();
         let namespace = namespace.clone();
         if named.is_empty() {
-            let (approvals, pre_pulls) = (false, false);
-            vec![Errand { namespace, name: None, managed_by, work, approvals, pre_pulls }]
+            let (approvals, pre_pulls, neighbours) = (false, false, false);
+            let name = None;
+            vec![Errand { namespace, name, managed_by, work, approvals, pre_pulls, neighbours }]
         } else {
             named
         }

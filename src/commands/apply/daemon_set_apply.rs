@@ -264,6 +264,7 @@ impl DaemonSetApply<'_> {
             approvals: snapshot.approvals.get(&self.desired.key).cloned().unwrap_or_default(),
             node_seconds: None,
             has_pullers: snapshot.has_pullers(&self.desired.key),
+            cluster_checks: session.checks.of_cluster(),
             wait_until: session.waits_until(&self.args.pace, snapshot.observed_at),
         })
     }

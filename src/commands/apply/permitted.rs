@@ -124,7 +124,10 @@ pub(super) fn errands_unseen(desired: &[DesiredDaemonSet]) -> Vec<Errand> {
 
 /// What the policy of a DaemonSet needs besides.
 fn with_policy(errand: Errand, one: &DesiredDaemonSet) -> Errand {
-    errand.with_approvals(one.asks_for_approvals()).with_pre_pulls(one.pre_pulls())
+    errand
+        .with_approvals(one.asks_for_approvals())
+        .with_pre_pulls(one.pre_pulls())
+        .with_neighbours(one.checks_pods())
 }
 
 async fn require(

@@ -18,7 +18,7 @@ use daemonset::model::{DaemonSetKey, ManagedBy, PolicySpec};
 use executor::permissions::{Errand, Work};
 use planner::live_object::{pause, with_template, written};
 use planner::plan::SourceInfo;
-use planner::rollout::{Goal, Provenance, Task};
+use planner::rollout::{ClusterChecks, Goal, Provenance, Task};
 
 /// The heading of the plan that follows a release.
 fn heading(managed_by: ManagedBy) -> &'static str {
@@ -110,6 +110,7 @@ async fn release(
         approvals: BTreeMap::new(),
         node_seconds: None,
         has_pullers: false,
+        cluster_checks: ClusterChecks::Observed,
         wait_until: None,
     };
     let lock = session.lock(key, &args.pace, args.output).await?;

@@ -94,7 +94,8 @@ pub(super) async fn run(
             match policy {
                 Some(policy) => errand
                     .with_approvals(asks_for_approvals(&policy))
-                    .with_pre_pulls(policy.spec.pre_pull.is_some()),
+                    .with_pre_pulls(policy.spec.pre_pull.is_some())
+                    .with_neighbours(policy.spec.checks_pods()),
                 None => errand,
             }
         };
@@ -140,9 +141,12 @@ impl InSequence for One<'_> {
             Asking { args: self.args, approved: &approved, version: None, binding, predecessors };
         let live = find(&snapshot, self.key)?;
         let approvals = self.asks_for_approvals(live)?;
-        let pre_pulls = self.policy(live)?.is_some_and(|policy| policy.spec.pre_pull.is_some());
+        let policy = self.policy(live)?;
+        let pre_pulls = policy.as_ref().is_some_and(|policy| policy.spec.pre_pull.is_some());
+        let neighbours = policy.is_some_and(|policy| policy.spec.checks_pods());
         let errand = Errand::with(self.key, live.managed_by, Work::Roll);
         let errand = errand.with_approvals(approvals).with_pre_pulls(pre_pulls);
+        let errand = errand.with_neighbours(neighbours);
         // The plan is made as if the strategy were RollingUpdate.
         let mut shown = approved.clone();
         for one in &mut shown.daemon_sets {
@@ -299,6 +303,7 @@ impl One<'_> {
             approvals: snapshot.approvals.get(self.key).cloned().unwrap_or_default(),
             node_seconds: plan.node_seconds(self.key),
             has_pullers: snapshot.has_pullers(self.key),
+            cluster_checks: session.checks.of_cluster(),
             wait_until: session.waits_until(&self.args.pace, snapshot.observed_at),
         })
     }

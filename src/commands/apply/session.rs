@@ -31,11 +31,11 @@ use cluster::{
 };
 use daemonset::controller::Owner;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, RehearsedApproval,
-    Snapshot,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, NeighbourQuery, Node,
+    RehearsedApproval, Snapshot,
 };
 use executor::{Interrupt, Run};
-use planner::rollout::{Ending, Outcome, RunHistory, Task};
+use planner::rollout::{ClusterChecks, Ending, Outcome, RunHistory, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
@@ -345,17 +345,16 @@ impl Session {
         owner: &Owner<'_>,
         lock: &Arc<Lock>,
     ) -> Result<(), Error> {
-        let observer = self.observe(owner, false).await?;
+        let observer = self.observe(owner, Beside::default()).await?;
         let reconcile = executor::reconcile(owner.key, lock, observer);
         self.unless_interrupted(async |_, _| Ok(reconcile.await?)).await
     }
 
-    /// Starts to watch a DaemonSet and its related objects, and the pods that pull images for it if
-    /// there may be any.
+    /// Starts to watch a DaemonSet and its related objects, and the pods beside it.
     pub(super) async fn observe(
         &mut self,
         owner: &Owner<'_>,
-        pullers: bool,
+        beside: Beside,
     ) -> Result<Observer, Error> {
         let Owner { key, managed_by, .. } = *owner;
         let selector = match managed_by {
@@ -363,7 +362,7 @@ impl Session {
             // As the controller, ds-apply has to see pods that the selector no longer matches.
             ManagedBy::DsApply => LabelSelector::default(),
         };
-        self.observe_as(key, managed_by, selector, pullers).await
+        self.observe_as(key, managed_by, selector, beside).await
     }
 
     /// As [`observe`](Self::observe), for a DaemonSet that does not exist, or is not known.
@@ -372,7 +371,7 @@ impl Session {
         key: &DaemonSetKey,
         managed_by: ManagedBy,
     ) -> Result<Observer, Error> {
-        self.observe_as(key, managed_by, LabelSelector::default(), false).await
+        self.observe_as(key, managed_by, LabelSelector::default(), Beside::default()).await
     }
 
     async fn observe_as(
@@ -380,7 +379,7 @@ impl Session {
         key: &DaemonSetKey,
         managed_by: ManagedBy,
         selector: LabelSelector,
-        pullers: bool,
+        beside: Beside,
     ) -> Result<Observer, Error> {
         let clock = self.clock.clone();
         self.unless_interrupted(async |shell, cluster| {
@@ -390,7 +389,9 @@ impl Session {
                 ManagedBy::DsApply => false,
             };
             let key = key.clone();
-            let target = WatchedDaemonSet { key, managed_by, selector, events, pullers };
+            let Beside { pullers, neighbours } = beside;
+            let target =
+                WatchedDaemonSet { key, managed_by, selector, events, pullers, neighbours };
             Ok(cluster.live().observe(&target, clock, shell.now).await?)
         })
         .await
@@ -427,9 +428,15 @@ impl Session {
         self.acts();
         let mut observers = BTreeMap::new();
         for rollout in &rollouts {
-            let Task { pace, has_pullers, .. } = &rollout.task;
-            let pulls = *has_pullers || pace.pre_pull.is_some();
-            let observer = self.observe(rollout.owner, pulls).await?;
+            let Task { pace, has_pullers, cluster_checks, .. } = &rollout.task;
+            let beside = Beside {
+                pullers: *has_pullers || pace.pre_pull.is_some(),
+                neighbours: match cluster_checks {
+                    ClusterChecks::Observed => NeighbourQuery::all(pace),
+                    ClusterChecks::Asked => Vec::new(),
+                },
+            };
+            let observer = self.observe(rollout.owner, beside).await?;
             observers.insert(rollout.owner.key.clone(), observer);
         }
         let shared = match sharing {
@@ -487,6 +494,15 @@ impl Session {
         }
         Ok(endings)
     }
+}
+
+/// What is watched beside a DaemonSet and its own objects.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beside {
+    /// The pods that pull images for it.
+    pub pullers: bool,
+    /// The other pods that its checks look at.
+    pub neighbours: Vec<NeighbourQuery>,
 }
 
 /// A rollout to run.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::flags::CommonFlags;
-use super::session::{Session, unlock};
+use super::session::{Beside, Session, unlock};
 use crate::error::Error;
 use cluster::{Lock, Observer};
 use daemonset::controller::Owner;
@@ -118,7 +118,7 @@ impl Sharing {
 
     async fn observe(&self, key: &DaemonSetKey, session: &mut Session) -> Result<Observer, Error> {
         match self.live.get(key) {
-            Some(live) => session.observe(&Owner::from(live), false).await,
+            Some(live) => session.observe(&Owner::from(live), Beside::default()).await,
             None => session.observe_unknown(key, self.managed_by).await,
         }
     }

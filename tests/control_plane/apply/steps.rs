@@ -8,6 +8,7 @@ mod disturbed;
 mod examples;
 mod interrupted;
 mod limits;
+mod observed;
 mod shared;
 mod soaks;
 

@@ -36,6 +36,7 @@ async fn observe(cluster: &WritableCluster) -> Observer {
         selector: serde_json::from_value(manifest("x")["spec"]["selector"].clone()).unwrap(),
         events: true,
         pullers: false,
+        neighbours: Vec::new(),
     };
     cluster.live().observe(&target, Clock::of_machine(), Timestamp::UNIX_EPOCH).await.unwrap()
 }

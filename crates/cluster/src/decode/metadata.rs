@@ -119,7 +119,7 @@ pub(super) struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
 
 impl Pairs<'_> {
     /// The value under `key`.
-    fn get(&self, key: &str) -> Option<&str> {
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(it, _)| it.0 == key).map(|(_, value)| &*value.0)
     }
 

@@ -6,7 +6,9 @@ use serde::de::IgnoredAny;
 use super::metadata::{Metadata, Pairs};
 use super::{Cause, Condition, Context, Text};
 use crate::Kind;
-use daemonset::model::{Node, NodeReadiness, Taint, TaintEffect, null_as_default};
+use daemonset::model::{
+    Interner, Node, NodeCondition, NodeReadiness, Taint, TaintEffect, null_as_default,
+};
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
@@ -65,6 +67,7 @@ impl<'a> super::Wire<'a> for Wire<'a> {
             taints: self.spec.taints.iter().filter_map(taint).collect(),
             unschedulable: self.spec.unschedulable,
             readiness: self.readiness(),
+            conditions: self.conditions(context.interner),
             allocatable: self.status.allocatable.shared(context.interner),
             created: self.metadata.creation_timestamp,
         })
@@ -72,6 +75,18 @@ impl<'a> super::Wire<'a> for Wire<'a> {
 }
 
 impl Wire<'_> {
+    /// In the order of their types: others may write them in another one.
+    fn conditions(&self, interner: &mut Interner) -> Box<[NodeCondition]> {
+        let conditions = self.status.conditions.iter().map(|condition| NodeCondition {
+            kind: condition.kind.shared(interner),
+            status: condition.status.shared(interner),
+            since: condition.last_transition_time,
+        });
+        let mut conditions: Vec<NodeCondition> = conditions.collect();
+        conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
+        conditions.into()
+    }
+
     fn readiness(&self) -> NodeReadiness {
         let ready = self.status.conditions.iter().find(|condition| condition.kind.0 == "Ready");
         let since = ready.and_then(|condition| condition.last_transition_time);
@@ -119,6 +134,24 @@ mod tests {
         ] {
             assert_eq!(node("{}", &status).readiness, want, "{status}");
         }
+    }
+
+    #[test]
+    fn conditions_are_kept_without_their_heartbeats() {
+        let status = r#"{"conditions":[
+            {"type":"Ready","status":"True","lastHeartbeatTime":"2026-01-02T04:00:00Z"},
+            {"type":"NetworkUnavailable","status":"False","lastTransitionTime":"2026-01-02T03:04:05Z"}]}"#;
+        let node = node("{}", status);
+        let want = |kind: &str, status: &str, since| NodeCondition {
+            kind: kind.into(),
+            status: status.into(),
+            since,
+        };
+        let since: Option<Timestamp> = Some(at("2026-01-02T03:04:05Z"));
+        let network = want("NetworkUnavailable", "False", since);
+        assert_eq!(*node.conditions, [network.clone(), want("Ready", "True", None)]);
+        assert_eq!(node.condition("NetworkUnavailable"), Some(&network));
+        assert_eq!(node.condition("Network"), None);
     }
 
     #[test]

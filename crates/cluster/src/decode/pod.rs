@@ -201,6 +201,22 @@ impl Spec<'_> {
     }
 }
 
+/// The Ready condition of a pod that began then. `False` since the pod's start means that it was never
+/// Ready; `False` since later, that it was Ready before.
+pub(super) fn readiness(ready: Option<&Condition<'_>>, begun: Option<Timestamp>) -> PodReadiness {
+    match ready {
+        Some(ready) if ready.status.0 == "True" => {
+            PodReadiness::Ready { since: ready.last_transition_time }
+        }
+        Some(ready) => {
+            let was_ready =
+                |since: &Timestamp| begun.is_none_or(|it| since.duration_since(it) > TAKEN_UP);
+            PodReadiness::NotReady { since: ready.last_transition_time.filter(was_ready) }
+        }
+        None => PodReadiness::NotReady { since: None },
+    }
+}
+
 impl<'a> Status<'a> {
     fn phase(&self) -> PodPhase {
         match self.phase.as_ref().map(|phase| &*phase.0) {
@@ -213,21 +229,8 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// The Ready condition. `False` since the pod's start means that it was never Ready; `False`
-    /// since later, that it was Ready before.
     fn readiness(&self, created: Option<Timestamp>) -> PodReadiness {
-        match self.condition("Ready") {
-            Some(ready) if ready.status.0 == "True" => {
-                PodReadiness::Ready { since: ready.last_transition_time }
-            }
-            Some(ready) => {
-                let begun = self.start_time.or(created);
-                let was_ready =
-                    |since: &Timestamp| begun.is_none_or(|it| since.duration_since(it) > TAKEN_UP);
-                PodReadiness::NotReady { since: ready.last_transition_time.filter(was_ready) }
-            }
-            None => PodReadiness::NotReady { since: None },
-        }
+        readiness(self.condition("Ready"), self.start_time.or(created))
     }
 
     /// The last time at which a container was started or terminated. A running container was

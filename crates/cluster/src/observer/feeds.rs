@@ -4,7 +4,8 @@ use crate::list::{List, Narrowed};
 use crate::watch::Feed;
 use crate::{Kind, Resource};
 use daemonset::model::{
-    DaemonSetKey, LabelSelector, LabelSelectorRequirement, ManagedBy, PRE_PULL_LABEL, puller_label,
+    DaemonSetKey, LabelSelector, LabelSelectorRequirement, ManagedBy, NeighbourQuery,
+    PRE_PULL_LABEL, puller_label,
 };
 
 /// The DaemonSet to observe.
@@ -21,6 +22,8 @@ pub struct WatchedDaemonSet {
     pub events: bool,
     /// Whether to watch the pods that pull images for the DaemonSet, too.
     pub pullers: bool,
+    /// The other pods that the checks of its policy look at, in the whole cluster.
+    pub neighbours: Vec<NeighbourQuery>,
 }
 
 /// The initial lists of a target; each is then watched.
@@ -74,7 +77,7 @@ pub(super) fn failed_creates(target: &WatchedDaemonSet) -> Feed {
 }
 
 /// The selector as a query parameter (upstream: `labels.Selector.String`).
-fn label_selector(selector: &LabelSelector) -> String {
+pub(super) fn label_selector(selector: &LabelSelector) -> String {
     let pairs = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
     let expressions = selector.match_expressions.iter().map(requirement);
     pairs.chain(expressions).collect::<Vec<_>>().join(",")

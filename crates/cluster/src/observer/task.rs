@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 
 use super::failed_create::FailedCreate;
+use super::neighbours::{NeighbourSink, NeighbourWatch};
 use super::pullers;
 use super::shared::Shared;
 use crate::decode::SnapshotBuilder;
@@ -83,23 +84,38 @@ impl Task {
             return self.handler.forget_pullers();
         };
         loop {
-            let sink = || Decoder::new(&self.requests.server);
-            match list::read(&self.requests, &list, self.page_size, &sink).await {
-                Ok(decoder) => match self.handler.replace(list.kind, decoder) {
-                    Ok(version) => {
-                        self.version = version;
-                        return;
-                    }
-                    Err(error) => {
-                        self.handler.shared.record_failure(self.handler.number, error.to_string());
-                    }
-                },
+            match self.read_again(&list).await {
+                Ok(version) => {
+                    self.version = version;
+                    return;
+                }
                 Err(error) => {
                     self.handler.shared.record_failure(self.handler.number, error.to_string());
                 }
             }
             tokio::time::sleep(delays.delay(Duration::ZERO)).await;
         }
+    }
+
+    /// Reads a list again; returns the version where the watch continues.
+    async fn read_again(&self, list: &List) -> Result<Option<String>, Error> {
+        if let Some(NeighbourWatch { at, query, .. }) = &self.handler.neighbours {
+            let sink = || NeighbourSink::new(&self.requests.server, query);
+            let read = list::read(&self.requests, list, self.page_size, &sink).await?;
+            let (listed, version) = read.finish();
+            self.handler.shared.life(self.handler.number);
+            self.handler.shared.change(|view| {
+                view.change_neighbours(*at, |known| {
+                    let changed = *known != listed;
+                    *known = listed;
+                    changed
+                })
+            });
+            return Ok(version);
+        }
+        let sink = || Decoder::new(&self.requests.server);
+        let decoder = list::read(&self.requests, list, self.page_size, &sink).await?;
+        self.handler.replace(list.kind, decoder)
     }
 }
 
@@ -113,6 +129,8 @@ pub(super) struct WatchHandler {
     pub(super) kind: Option<Kind>,
     /// The Lease that owns the pods, if they are pullers.
     pub(super) pullers_of: Option<String>,
+    /// The query, if they are other pods that checks look at.
+    pub(super) neighbours: Option<NeighbourWatch>,
     pub(super) snapshot_builder: SnapshotBuilder,
 }
 
@@ -178,6 +196,11 @@ impl Listener for WatchHandler {
     fn change(&mut self, change: Change, json: &str) -> Result<(), String> {
         if let Some(lease) = &self.pullers_of {
             return self.change_puller(change, json, lease);
+        }
+        if let Some(watch) = &mut self.neighbours {
+            let (at, change) = (watch.at, watch.change(change, json)?);
+            self.shared.change(|view| view.change_neighbours(at, change));
+            return Ok(());
         }
         let Some(kind) = self.kind else {
             // The server deletes old events; their warnings stay valid.

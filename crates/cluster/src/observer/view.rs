@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::failed_create::FailedCreate;
 use crate::decode::Object;
 use crate::{Kind, Resource};
-use daemonset::model::{DaemonSet, Node, Pod, Puller, Revision, Snapshot};
+use daemonset::model::{DaemonSet, Neighbours, Node, Pod, Puller, Revision, Snapshot};
 
 /// The number of warnings that are kept, the newest ones.
 const MAX_FAILED_CREATES: usize = 100;
@@ -23,6 +23,8 @@ pub struct View {
     pub failed_creates: Vec<FailedCreate>,
     /// The pods that pull images for the DaemonSet, by name; empty if they are not watched.
     pub pullers: Vec<Puller>,
+    /// The other pods that checks look at, in the order of the queries.
+    pub neighbours: Vec<Neighbours>,
 }
 
 /// The health of one watch.
@@ -99,6 +101,15 @@ impl View {
     /// Removes a puller. Returns whether it was in the view.
     pub(super) fn remove_puller(&mut self, puller: &Puller) -> bool {
         remove(&mut self.pullers, puller, by_name_of_puller)
+    }
+
+    /// Changes the pods of one query, by its position. Returns whether that changed the view.
+    pub(super) fn change_neighbours(
+        &mut self,
+        at: usize,
+        change: impl FnOnce(&mut Neighbours) -> bool,
+    ) -> bool {
+        self.neighbours.get_mut(at).is_some_and(change)
     }
 
     /// Adds a warning, or updates it when it occurred again. Returns whether the view changed.

@@ -12,7 +12,9 @@ use tokio::time::Instant;
 use super::scripted::{Log, Reply, Seen, count, server, stream};
 use super::writing::agent;
 use crate::{Clock, Error, Observer, WatchedDaemonSet, WritableCluster};
-use daemonset::model::ManagedBy;
+use daemonset::model::{
+    LabelSelector, ManagedBy, Neighbour, NeighbourQuery, Neighbours, PodReadiness,
+};
 
 const NODE_LIST: &str = "GET /api/v1/nodes?limit=500";
 const NODE_WATCH: &str = "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&resourceVersion=";
@@ -80,10 +82,23 @@ fn observed(
 }
 
 async fn observe(cluster: &WritableCluster) -> Result<Observer, Error> {
+    observe_among(cluster, Vec::new()).await
+}
+
+async fn observe_among(
+    cluster: &WritableCluster,
+    neighbours: Vec<NeighbourQuery>,
+) -> Result<Observer, Error> {
     let selector = serde_json::from_value(json!({"matchLabels": {"app": "agent"}})).unwrap();
     let managed_by = ManagedBy::DaemonSetController;
-    let target =
-        WatchedDaemonSet { key: agent(), managed_by, selector, events: true, pullers: false };
+    let target = WatchedDaemonSet {
+        key: agent(),
+        managed_by,
+        selector,
+        events: true,
+        pullers: false,
+        neighbours,
+    };
     let start = Instant::now();
     let clock = Clock::new(move || start.elapsed());
     cluster.live().observe(&target, clock, Timestamp::UNIX_EPOCH).await
@@ -137,6 +152,82 @@ async fn each_resource_is_listed_and_watched_once_and_narrowly() {
     let (sent, moment) = (log.lock().unwrap().len(), Duration::from_mins(10));
     tokio::time::sleep(moment).await;
     assert_eq!(log.lock().unwrap().len(), sent, "a dropped observer sends no requests");
+}
+
+const OF_GPUS: &str = "GET /api/v1/pods?limit=500&fieldSelector=\
+                       status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
+
+fn gpu_pod(name: &str, ready: &str, version: u32) -> Value {
+    json!({
+        "metadata": {"namespace": "ml", "name": name, "uid": name, "resourceVersion": version.to_string()},
+        "spec": {"nodeName": "a", "containers": [{"resources": {"requests": {"gpu": "1"}}}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]},
+    })
+}
+
+/// The names of the other pods of each query, with `-` for those that are not Ready.
+fn others(observer: &Observer) -> String {
+    let one = |pod: &Neighbour| match pod.readiness {
+        PodReadiness::Ready { .. } => pod.name.to_string(),
+        PodReadiness::NotReady { .. } => format!("-{}", pod.name),
+    };
+    let of = |all: &Neighbours| all.all().iter().map(one).collect::<Vec<_>>().join(" ");
+    observer.look(|view| view.neighbours.iter().map(of).collect::<Vec<_>>().join(", "))
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_pods_are_listed_and_watched_once_for_each_selector() {
+    let (cluster, log, watches) = observed(|seen| {
+        let other = json!({"metadata": {"namespace": "ml", "name": "cpu", "uid": "x"}});
+        seen.is(OF_GPUS).then(|| list(20, &[gpu_pod("b", "True", 1), other]))
+    });
+    let gpus = NeighbourQuery {
+        selector: LabelSelector::default(),
+        resources: Some(["gpu".to_owned()].into()),
+    };
+    let selector = serde_json::from_value(json!({"matchLabels": {"app": "dns"}})).unwrap();
+    let dns = NeighbourQuery { selector, resources: None };
+    let mut observer = observe_among(&cluster, vec![gpus, dns]).await.unwrap();
+    assert_eq!(others(&observer), "b, ");
+    let of_pods = |log: &Log| -> Vec<String> {
+        let log = log.lock().unwrap();
+        let lines = log.iter().map(|seen| seen.line.clone());
+        lines.filter(|line| line.starts_with("GET /api/v1/pods?")).collect()
+    };
+    let watch = |version: u32, labels: &str| {
+        format!(
+            "GET /api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion={version}{labels}\
+             &fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+        )
+    };
+    let labels = "&labelSelector=app%3Ddns";
+    let list_of_dns = OF_GPUS.replace("&field", &format!("{labels}&field"));
+    let want = [OF_GPUS.to_owned(), list_of_dns, watch(20, ""), watch(10, labels)];
+    assert_eq!(of_pods(&log), want);
+    let send = |text: &str| {
+        let all = watches.0.lock().unwrap();
+        all["GET /api/v1/pods"][0].unbounded_send(text.to_owned()).unwrap();
+    };
+    let ended = |mut pod: Value| {
+        pod["status"]["phase"] = "Succeeded".into();
+        pod
+    };
+    for (what, text, want, wakes) in [
+        ("a new one", event("ADDED", &gpu_pod("c", "True", 21)), "b c, ", true),
+        ("it becomes unready", event("MODIFIED", &gpu_pod("c", "False", 22)), "b -c, ", true),
+        ("nothing", event("MODIFIED", &gpu_pod("c", "False", 23)), "b -c, ", false),
+        ("it ends", event("MODIFIED", &ended(gpu_pod("c", "False", 24))), "b, ", true),
+        ("it is deleted", event("DELETED", &gpu_pod("b", "True", 25)), ", ", true),
+    ] {
+        send(&text);
+        let woken = tokio::time::timeout(Duration::from_secs(1), observer.changed()).await.is_ok();
+        assert_eq!((others(&observer).as_str(), woken), (want, wakes), "{what}");
+    }
+    // The version is too old: all pods are listed again, and the watch begins anew.
+    send(&event("ERROR", &json!({"code": 410, "message": "too old"})));
+    a_while(60).await;
+    assert_eq!((others(&observer).as_str(), count(&log, OF_GPUS)), ("b, ", 2));
+    assert!(observer.is_current());
 }
 
 #[tokio::test(start_paused = true)]

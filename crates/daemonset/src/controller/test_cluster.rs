@@ -51,6 +51,7 @@ pub fn node(name: &str, pairs: &[(&str, &str)], taints: &[&str]) -> Node {
         taints: taints.iter().map(|text| taint(text)).collect(),
         unschedulable: false,
         readiness: NodeReadiness::Ready,
+        conditions: Box::default(),
         allocatable: labels([("cpu", "64"), ("memory", "256Gi"), ("pods", "110")]),
         created: None,
     }

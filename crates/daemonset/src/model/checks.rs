@@ -1,7 +1,7 @@
 //! Checks of a policy that somebody outside of the cluster answers: the question, and what came back.
 //!
 //! Asking is I/O, and elsewhere; so is the judgement of an answer. `nodeConditions` and `pods` are
-//! not here: the observed cluster answers them.
+//! questions only in a rehearsal: else the observed cluster answers them.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -74,6 +74,8 @@ pub enum CheckEndpoint {
     },
     /// A program: exit status 0 is a pass, 1 a fail, everything else is unknown.
     Command(Vec<String>),
+    /// The observed cluster. Nobody is asked, but in a rehearsal, where the fault file answers.
+    Cluster,
 }
 
 /// An answer to a question.

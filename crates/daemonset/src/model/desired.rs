@@ -85,6 +85,11 @@ impl DesiredDaemonSet {
     pub fn pre_pulls(&self) -> bool {
         self.policy.as_ref().is_some_and(|policy| policy.spec.pre_pull.is_some())
     }
+
+    /// Whether a check of its policy looks at other pods, in the whole cluster.
+    pub fn checks_pods(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.spec.checks_pods())
+    }
 }
 
 /// A policy after a pull request that is looser than the policy that applies to the pull request.

@@ -1,5 +1,7 @@
 //! A node, with the fields that planning needs.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::{Labels, NodeName, Taint, Uid};
@@ -19,13 +21,31 @@ pub struct Node {
     pub unschedulable: bool,
     /// Condition `Ready`. Never a filter for placement.
     pub readiness: NodeReadiness,
+    /// `status.conditions`, in the order of their types. Only the checks of a policy use them.
+    pub conditions: Box<[NodeCondition]>,
     /// `status.allocatable`: the amount of each resource that pods may request, as served.
     pub allocatable: Labels,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
 }
 
+/// A condition of a node, without its heartbeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeCondition {
+    /// `type`, such as `NetworkUnavailable`.
+    pub kind: Arc<str>,
+    /// `status`: `True`, `False` or `Unknown`.
+    pub status: Arc<str>,
+    /// `lastTransitionTime`.
+    pub since: Option<Timestamp>,
+}
+
 impl Node {
+    /// The condition of this type.
+    pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
+        self.conditions.iter().find(|condition| &*condition.kind == kind)
+    }
+
     /// Its zone, from the well-known label, or from the label used before Kubernetes 1.17.
     pub fn zone(&self) -> Option<&str> {
         let labels = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"];

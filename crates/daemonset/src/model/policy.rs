@@ -279,6 +279,12 @@ impl PolicySpec {
         }
     }
 
+    /// Whether a check looks at other pods, in the whole cluster.
+    pub fn checks_pods(&self) -> bool {
+        let mut all = self.preconditions.iter().chain(&self.gates);
+        all.any(|check| matches!(check.kind, CheckKind::Pods(_)))
+    }
+
     /// Without preconditions and gates.
     #[must_use]
     pub fn without_checks(&self) -> Self {

@@ -151,8 +151,14 @@ async fn an_observer_sees_events_and_survives_cut_watches_and_expired_versions()
     server.store().verbs(now(), "test").create(Kind::DaemonSet, "team", daemon_set("a:1")).unwrap();
     let selector = serde_json::from_value(json!({"matchLabels": {"app": "agent"}})).unwrap();
     let managed_by = ManagedBy::DaemonSetController;
-    let target =
-        WatchedDaemonSet { key: agent(), managed_by, selector, events: true, pullers: false };
+    let target = WatchedDaemonSet {
+        key: agent(),
+        managed_by,
+        selector,
+        events: true,
+        pullers: false,
+        neighbours: Vec::new(),
+    };
     let began = Instant::now();
     let clock = Clock::new(move || began.elapsed());
     let mut observer = cluster.observe(&target, clock, now()).await.unwrap();

@@ -104,6 +104,31 @@ fn pods_are_created_only_where_images_are_pulled_before() {
 }
 
 #[test]
+fn pods_of_the_whole_cluster_are_read_only_for_checks_that_look_at_them() {
+    use ManagedBy::{DaemonSetController, DsApply};
+    let change = Work::Change { creates: false };
+    for (managed_by, work, neighbours, want) in [
+        (DaemonSetController, change, true, vec![List, Watch]),
+        (DaemonSetController, change, false, vec![]),
+        (DaemonSetController, Work::Roll, true, vec![List, Watch]),
+        (DaemonSetController, Work::Release, true, vec![]),
+        (DaemonSetController, Work::Look, true, vec![]),
+        (DsApply, change, true, vec![List, Watch]),
+    ] {
+        let all = needs(&[errand(managed_by, work).with_neighbours(neighbours)]);
+        let of_all = all.iter().filter(|need| {
+            let Permission { resource, namespace, .. } = &need.permission;
+            *resource == Resource::Of(Kind::Pod) && namespace.is_none()
+        });
+        let found: Vec<Verb> = of_all.clone().map(|need| need.permission.verb).collect();
+        assert_eq!(found, want, "{managed_by} {work:?} {neighbours}");
+        let is_right =
+            |need: &Need| (need.purpose, need.weight) == (Purpose::Neighbours, Weight::Required);
+        assert!(of_all.clone().all(is_right), "{managed_by} {work:?}");
+    }
+}
+
+#[test]
 fn the_in_process_controller_needs_to_create_pods() {
     let beside = words(&[errand(ManagedBy::DaemonSetController, Work::Change { creates: true })]);
     assert!(beside.contains(&"[create pods]".to_owned()), "{beside:?}");

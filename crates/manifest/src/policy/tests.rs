@@ -193,18 +193,20 @@ const REFUSED: &[(&str, &[&str])] = &[
     (
         "gates: [{name: a, pods: {expect: absent}}]",
         &[
-            "15:21: spec.gates[0].pods: `pods` is not supported yet",
             "15:21: spec.gates[0].pods: set `selector`, `resource`, or both",
             "15:36: spec.gates[0].pods.expect: `absent` is only for preconditions",
         ],
     ),
     (
         "preconditions: [{name: a, nodeConditions: {Ready: 'Yes'}}]",
-        &[
-            "15:29: spec.preconditions[0].nodeConditions: `nodeConditions` is not supported yet",
-            "15:53: spec.preconditions[0].nodeConditions.Ready: `Yes` is not \"True\", \"False\" or",
-        ],
+        &["15:53: spec.preconditions[0].nodeConditions.Ready: `Yes` is not \"True\", \"False\" or"],
     ),
+    (
+        "gates: [{name: a, allow: 1, nodeConditions: {Ready: 'True'}}]",
+        &["15:28: spec.gates[0].allow: only one sample counts here"],
+    ),
+    ("gates: [{name: a, pods: {resource: 'nvidia.com/gpu', on: cluster}}]", &[]),
+    ("preconditions: [{name: a, pods: {selector: {matchLabels: {a: b}}, expect: absent}}]", &[]),
     (
         "prePull: {parallel: 0}",
         &["15:23: spec.prePull.parallel: no node could ever pull; use 1 or more"],

@@ -29,7 +29,7 @@ fn asked(check: &Check, series: &[&str]) -> AskedCheck {
 fn of(check: &Check) -> ToAsk<'_> {
     let question = CheckQuestion {
         name: check.name.clone(),
-        endpoint: check.endpoint().unwrap(),
+        endpoint: check.endpoint(),
         daemon_set: DaemonSetKey::new("a", "b"),
         nodes: vec![],
         others: vec![],

@@ -43,8 +43,12 @@ pub fn judge(
         (CheckKind::Prometheus(prometheus), CheckResponse::Series(found)) => {
             judge_series(check, prometheus, question, found)
         }
+        // Only a rehearsal answers checks that the cluster answers otherwise.
         (
-            CheckKind::Http(HttpCheck { .. }) | CheckKind::Command(_),
+            CheckKind::Http(HttpCheck { .. })
+            | CheckKind::Command(_)
+            | CheckKind::NodeConditions(_)
+            | CheckKind::Pods(PodsCheck { .. }),
             CheckResponse::Sample { at, is_expected, detail },
         ) => {
             if *is_expected || failed_before < check.allow {
@@ -58,8 +62,13 @@ pub fn judge(
             })
         }
         (CheckKind::Prometheus(_), CheckResponse::Sample { .. })
-        | (CheckKind::Http(_) | CheckKind::Command(_), CheckResponse::Series(_))
-        | (CheckKind::NodeConditions(_) | CheckKind::Pods(PodsCheck { .. }), _) => wrong_kind(),
+        | (
+            CheckKind::Http(_)
+            | CheckKind::Command(_)
+            | CheckKind::NodeConditions(_)
+            | CheckKind::Pods(_),
+            CheckResponse::Series(_),
+        ) => wrong_kind(),
     }
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::words::count;
-use daemonset::model::Bound;
+use daemonset::model::{Bound, NodeName};
 
 /// A value of a series, which may be infinite or not a number: in JSON a text, as Prometheus writes
 /// it.
@@ -118,12 +118,106 @@ pub enum CheckReason {
         /// Number of samples that there should be.
         expected: usize,
     },
+    /// Conditions of nodes are not as expected, or absent.
+    NodeConditions {
+        /// The first of them.
+        nodes: Vec<ConditionFinding>,
+        /// Number of the others.
+        others: usize,
+    },
+    /// Pods are not Ready.
+    PodsNotReady {
+        /// The first of them.
+        pods: Vec<PodFinding>,
+        /// Number of the others.
+        others: usize,
+    },
+    /// Pods are there that should not be.
+    PodsPresent {
+        /// The first of them.
+        pods: Vec<PodFinding>,
+        /// Number of the others.
+        others: usize,
+    },
+}
+
+/// A condition of a node that is not as expected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionFinding {
+    /// The node.
+    pub node: NodeName,
+    /// The type of the condition.
+    pub condition: String,
+    /// Its status; none if the node has no such condition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// The expected status.
+    pub expected: String,
+    /// Time since which it has this status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+}
+
+/// A pod that a check has found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodFinding {
+    /// `NAMESPACE/NAME`.
+    pub pod: String,
+    /// Its node; none while it is not scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeName>,
+    /// Time since which it is not Ready, or since which it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
 }
 
 impl CheckReason {
     /// The reason if there is no answer.
     pub fn unanswered(message: impl Into<String>) -> Self {
         Self::Unanswered { message: message.into() }
+    }
+
+    /// Whether it may be about a node: it names it, or it names no nodes, or not all of them.
+    pub fn is_about(&self, node: &NodeName) -> bool {
+        match self {
+            Self::NodeConditions { nodes, others } => {
+                *others > 0 || nodes.iter().any(|it| it.node == *node)
+            }
+            Self::PodsNotReady { pods, others } | Self::PodsPresent { pods, others } => {
+                let is_there = |it: &PodFinding| it.node.as_ref().is_none_or(|it| it == node);
+                *others > 0 || pods.iter().any(is_there)
+            }
+            Self::OutOfBounds { .. }
+            | Self::NotExpected { .. }
+            | Self::NothingFound
+            | Self::Unanswered { .. }
+            | Self::Warnings { .. }
+            | Self::Empty
+            | Self::NotANumber { .. }
+            | Self::Missing { .. } => true,
+        }
+    }
+
+    /// The earliest time since which something that it names is as it is.
+    pub fn since(&self) -> Option<Timestamp> {
+        match self {
+            Self::NodeConditions { nodes, others: _ } => {
+                nodes.iter().filter_map(|it| it.since).min()
+            }
+            Self::PodsNotReady { pods, others: _ } | Self::PodsPresent { pods, others: _ } => {
+                pods.iter().filter_map(|it| it.since).min()
+            }
+            Self::OutOfBounds { .. }
+            | Self::NotExpected { .. }
+            | Self::NothingFound
+            | Self::Unanswered { .. }
+            | Self::Warnings { .. }
+            | Self::Empty
+            | Self::NotANumber { .. }
+            | Self::Missing { .. } => None,
+        }
     }
 }
 
@@ -165,8 +259,66 @@ impl fmt::Display for CheckReason {
                 write!(f, "{missing} of {} missing", count(*expected, "sample"))?;
                 of_series(f, series)
             }
+            Self::NodeConditions { nodes, others } => list(f, nodes, *others, "node condition"),
+            Self::PodsNotReady { pods, others } => {
+                let each = pods.iter().map(NotReady);
+                list(f, &each.collect::<Vec<_>>(), *others, "pod")
+            }
+            Self::PodsPresent { pods, others } => {
+                let each = pods.iter().map(Present);
+                list(f, &each.collect::<Vec<_>>(), *others, "pod")
+            }
         }
     }
+}
+
+/// `node a-1 has NetworkUnavailable=True since 2026-01-01T00:00:00Z, not False`.
+impl fmt::Display for ConditionFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, condition, status, expected, since } = self;
+        let Some(status) = status else { return write!(f, "node {node} has no {condition}") };
+        write!(f, "node {node} has {condition}={status}")?;
+        since.iter().try_for_each(|since| write!(f, " since {since}"))?;
+        write!(f, ", not {expected}")
+    }
+}
+
+/// A pod, and where it is.
+impl fmt::Display for PodFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pod, node, since: _ } = self;
+        write!(f, "pod {pod}")?;
+        node.iter().try_for_each(|node| write!(f, " on node {node}"))
+    }
+}
+
+struct NotReady<'a>(&'a PodFinding);
+
+impl fmt::Display for NotReady<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not Ready", self.0)?;
+        self.0.since.iter().try_for_each(|since| write!(f, " since {since}"))
+    }
+}
+
+struct Present<'a>(&'a PodFinding);
+
+impl fmt::Display for Present<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is there", self.0)
+    }
+}
+
+fn list(
+    f: &mut fmt::Formatter<'_>,
+    all: &[impl fmt::Display],
+    others: usize,
+    noun: &str,
+) -> fmt::Result {
+    for (at, one) in all.iter().enumerate() {
+        write!(f, "{}{one}", if at == 0 { "" } else { "; " })?;
+    }
+    if others == 0 { Ok(()) } else { write!(f, "; and {}", count(others, &format!("more {noun}"))) }
 }
 
 fn of_series(f: &mut fmt::Formatter<'_>, series: &str) -> fmt::Result {

@@ -22,7 +22,7 @@ fn check(kind: &Value) -> Check {
 fn question(check: &Check) -> CheckQuestion {
     CheckQuestion {
         name: check.name.clone(),
-        endpoint: check.endpoint().unwrap(),
+        endpoint: check.endpoint(),
         daemon_set: DaemonSetKey::new("logging", "agent"),
         nodes: vec!["a".into()],
         others: vec![],

@@ -173,7 +173,8 @@ pub fn explain(
         snapshot,
     };
     let Rollout { nodes, .. } = rollout(&daemon_set_view, request);
-    explained(&daemon_set_view, nodes, snapshot, node, None)
+    let explanation = explained(&daemon_set_view, nodes, snapshot, node, None)?;
+    Ok(with_checks(explanation, pause.as_ref()))
 }
 
 /// The same under a policy: in which wave the node is, and what that waits for.
@@ -195,7 +196,8 @@ pub fn explain_under(
         policy_progress::progress(live, target, policy, snapshot, &fleet, Described::All);
     let Rollout { nodes, waves, next_waves, waits_for, .. } = rollout;
     let explanation = explained(&view, nodes, snapshot, node, None)?;
-    Ok(in_wave(explanation, &waves, &next_waves, &waits_for))
+    let explanation = in_wave(explanation, &waves, &next_waves, &waits_for);
+    Ok(with_checks(explanation, pause.as_ref()))
 }
 
 /// The explanation with the name of the node's wave, and what it waits for.
@@ -215,6 +217,19 @@ fn in_wave(
         waits_for: waits_for.to_vec(),
         ..explanation
     }
+}
+
+/// The explanation with the checks that the last run waited for, if they are about this node or about
+/// no node at all.
+fn with_checks(mut explanation: Explanation, pause: Option<&PausedRollout>) -> Explanation {
+    let waits = pause.map(|pause| pause.waits_for.as_slice()).unwrap_or_default();
+    let is_about = |wait: &&WaitsFor| {
+        let finding = wait.check.as_ref();
+        finding.is_some_and(|finding| finding.reason.is_about(&explanation.node))
+    };
+    let held: Vec<WaitsFor> = waits.iter().filter(is_about).cloned().collect();
+    explanation.waits_for.extend(held);
+    explanation
 }
 
 /// Explains one DaemonSet of a source on one node, with the action and the reasons of its plan.

@@ -269,6 +269,7 @@ impl<'a> Stepped<'a> {
                 is_unavailable,
                 update: view.update,
                 restarts: view.restarts,
+                pod_created: None,
                 shared: NodeRank {
                     siblings: rules.siblings.get(&plan.name).copied().unwrap_or_default(),
                     ..NodeRank::default()

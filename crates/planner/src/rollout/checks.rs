@@ -5,7 +5,8 @@
 //! asked before a node begins; one that fails lets the rollout wait. An answer counts for the
 //! check's `interval`, and for the step in progress. While one that is needed is missing or
 //! unknown, nothing is deleted. A run that is started again asks anew. Not here: what an answer
-//! means ([`checks`](crate::checks)); the way back, which asks nothing.
+//! means ([`checks`](crate::checks)); the way back, which asks nothing; checks that the observed
+//! cluster answers (`observed_checks`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +59,7 @@ impl Checked {
 }
 
 /// One check as it is now.
-enum Now {
+pub(super) enum Now {
     /// It has answered, and the answer counts.
     Answered(CheckAnswer, Timestamp),
     /// Its first sample is due at this time.
@@ -93,6 +94,19 @@ impl Checks {
         self.answered.insert(name.clone(), Answered { step, until: *until, answer });
     }
 
+    /// Notes that a check has passed; returns whether that is the first time after `after`.
+    pub(super) fn note_passed(
+        &mut self,
+        step: &str,
+        check: &Check,
+        at: Timestamp,
+        after: Option<Timestamp>,
+    ) -> bool {
+        let passed = self.passed.entry(step.to_owned()).or_default();
+        let before = passed.insert(check.name.clone(), at);
+        after.is_some_and(|after| before.is_none_or(|before| before < after))
+    }
+
     /// The last time at which all gates passed, by the step that was in progress.
     pub(super) fn gates_passed(&self, policy: &PolicySpec) -> BTreeMap<String, Timestamp> {
         let all = |by_gate: &BTreeMap<String, Timestamp>| -> Option<Timestamp> {
@@ -111,7 +125,7 @@ impl Step<'_, '_> {
     /// evaluation, and since when a check is unknown, to its note.
     pub(super) fn ask_checks(
         &mut self,
-        nodes: &[StepNode<'_>],
+        nodes: &'_ [StepNode<'_>],
         evaluation: &mut Evaluation<'_>,
         policy: &PolicySpec,
         live: &DaemonSet,
@@ -121,6 +135,7 @@ impl Step<'_, '_> {
         }
         let mut asking = Asking {
             step: self,
+            nodes,
             evaluation,
             updated: names(nodes, true),
             others: names(nodes, false),
@@ -182,15 +197,16 @@ impl Step<'_, '_> {
 }
 
 /// The context of asking.
-struct Asking<'a, 's, 'w, 'e> {
-    step: &'a mut Step<'s, 'w>,
-    evaluation: &'a mut Evaluation<'e>,
+pub(super) struct Asking<'a, 's, 'w, 'e> {
+    pub(super) step: &'a mut Step<'s, 'w>,
+    pub(super) nodes: &'a [StepNode<'a>],
+    pub(super) evaluation: &'a mut Evaluation<'e>,
     updated: Vec<NodeName>,
     others: Vec<NodeName>,
-    live: &'a DaemonSet,
+    pub(super) live: &'a DaemonSet,
     questions: Vec<CheckQuestion>,
     failed: Option<CheckFinding>,
-    lacks_answer: bool,
+    pub(super) lacks_answer: bool,
     /// What keeps nodes from beginning.
     found: Vec<WaitsFor>,
 }
@@ -201,7 +217,12 @@ impl Asking<'_, '_, '_, '_> {
         let Some(Sampled { since, soaked_at }) = self.evaluation.sampled else { return };
         for gate in &policy.gates {
             let from = later(since, gate.delay.0);
-            match self.look(gate, from, soaked_at) {
+            let now = if self.is_observed(gate) {
+                self.observe_gate(gate, from, soaked_at)
+            } else {
+                self.look(gate, from, soaked_at)
+            };
+            match now {
                 Now::Due(at) => {
                     if soaked_at.is_some() {
                         self.wait(WaitKind::Gate, None, Some(at));
@@ -226,7 +247,12 @@ impl Asking<'_, '_, '_, '_> {
         if !waits.is_empty() || !self.found.is_empty() || self.failed.is_some() || !may_begin {
             return;
         }
+        let candidates = self.candidates();
         for check in &policy.preconditions {
+            if self.is_observed(check) {
+                self.observe_precondition(check);
+                continue;
+            }
             let samples = i64::from(check.interval.0) * i64::from(check.allow);
             let now = self.now();
             let from = now.checked_sub(SignedDuration::from_secs(samples)).unwrap_or(now);
@@ -241,21 +267,15 @@ impl Asking<'_, '_, '_, '_> {
                 Now::Answered(CheckAnswer::Unknown(reason), at) => self.unknown(check, reason, at),
             }
         }
+        self.wait_for_held(&candidates);
     }
 
     /// The answer of a check, if it still counts; else asks it.
     fn look(&mut self, check: &Check, from: Timestamp, after: Option<Timestamp>) -> Now {
+        if let Some(early) = self.too_early(from, after) {
+            return early;
+        }
         let (now, step) = (self.now(), self.evaluation.current_step().to_owned());
-        if now < from {
-            self.step.wake_at(Some(from));
-            return Now::Due(from);
-        }
-        // Questions have whole seconds: one that is asked in the second in which a soak ends would
-        // not be late enough.
-        if let Some(soon) = after.map(next_second).filter(|soon| now < *soon) {
-            self.step.wake_at(Some(soon));
-            return Now::Asking;
-        }
         let checks = &self.step.state.checks;
         if let Some(answered) = checks.answered.get(&check.name) {
             let ends = later(answered.until, check.interval.0);
@@ -272,12 +292,25 @@ impl Asking<'_, '_, '_, '_> {
         Now::Asking
     }
 
+    /// A check whose first sample is not due, or that has to be asked after a time to come.
+    pub(super) fn too_early(&mut self, from: Timestamp, after: Option<Timestamp>) -> Option<Now> {
+        let now = self.now();
+        if now < from {
+            self.step.wake_at(Some(from));
+            return Some(Now::Due(from));
+        }
+        // Questions have whole seconds: one that is asked in the second in which a soak ends would
+        // not be late enough.
+        let soon = after.map(next_second).filter(|soon| now < *soon)?;
+        self.step.wake_at(Some(soon));
+        Some(Now::Asking)
+    }
+
     fn ask(&mut self, check: &Check, from: Timestamp, until: Timestamp, step: String) {
-        let Some(endpoint) = check.endpoint() else { return };
         self.step.state.checks.asked.insert(check.name.clone(), step);
         self.questions.push(CheckQuestion {
             name: check.name.clone(),
-            endpoint,
+            endpoint: check.endpoint(),
             daemon_set: self.live.key.clone(),
             nodes: self.updated.clone(),
             others: self.others.clone(),
@@ -287,24 +320,38 @@ impl Asking<'_, '_, '_, '_> {
         });
     }
 
-    fn unknown(&mut self, check: &Check, reason: CheckReason, at: Timestamp) {
-        let noted = &mut self.evaluation.note.unknown_since;
-        let since = *noted.entry(check.name.clone()).or_insert(at);
+    pub(super) fn unknown(&mut self, check: &Check, reason: CheckReason, at: Timestamp) {
+        let since = self.unknown_since(check, at);
         let finding = CheckFinding { check: check.name.clone(), since, reason };
         self.wait(WaitKind::Unknown, Some(finding), None);
     }
 
-    fn is_known(&mut self, check: &Check) {
+    /// Since when a check is unknown, which is noted.
+    pub(super) fn unknown_since(&mut self, check: &Check, at: Timestamp) -> Timestamp {
+        *self.evaluation.note.unknown_since.entry(check.name.clone()).or_insert(at)
+    }
+
+    pub(super) fn is_known(&mut self, check: &Check) {
         self.evaluation.note.unknown_since.remove(&check.name);
     }
 
-    fn wait(&mut self, kind: WaitKind, finding: Option<CheckFinding>, until: Option<Timestamp>) {
+    pub(super) fn wait(
+        &mut self,
+        kind: WaitKind,
+        finding: Option<CheckFinding>,
+        until: Option<Timestamp>,
+    ) {
         let wait = WaitsFor::check(kind, self.evaluation.current_step(), finding);
         self.found.push(WaitsFor { until, ..wait });
     }
 
+    /// Adds to what keeps nodes from beginning.
+    pub(super) fn wait_for_all(&mut self, waits_for: Vec<WaitsFor>) {
+        self.found.extend(waits_for);
+    }
+
     /// The time in whole seconds, as questions have it.
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         let now = self.step.now;
         Timestamp::from_second(now.as_second()).unwrap_or(now)
     }
@@ -312,8 +359,12 @@ impl Asking<'_, '_, '_, '_> {
 
 /// The names of the nodes with an available new pod, or of the other desired ones.
 fn names(nodes: &[StepNode<'_>], updated: bool) -> Vec<NodeName> {
-    let is_updated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Updated { .. });
-    let wanted = nodes.iter().filter(|node| node.is_desired && is_updated(node) == updated);
+    let is_wanted = |node: &&StepNode<'_>| match node.update {
+        // Also where none may start any more.
+        NodeUpdate::Updated { .. } => updated,
+        NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => !updated && node.is_desired,
+    };
+    let wanted = nodes.iter().filter(is_wanted);
     wanted.map(|node| node.node.name.clone()).collect()
 }
 

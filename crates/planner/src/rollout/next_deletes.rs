@@ -247,6 +247,10 @@ impl<'s, 'a> Wave<'s, 'a> {
         if surplus {
             return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
         }
+        let is_held = |outdated: Outdated<'_, '_>| self.steps.held.contains(&outdated.at);
+        if outdated > 0 && self.outdated_in_scope().all(is_held) {
+            return Next::Held(self.steps.held_by.clone());
+        }
         if outdated > 0 {
             let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
             return Next::Stalled(Stall::Budget { unavailable, allowed, outdated });

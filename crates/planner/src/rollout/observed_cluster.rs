@@ -2,7 +2,9 @@
 
 use crate::shared::Siblings;
 use daemonset::controller::node_placements::NodePlacements;
-use daemonset::model::{DaemonSet, DaemonSetKey, Node, Pod, Puller, Revision, Snapshot};
+use daemonset::model::{
+    DaemonSet, DaemonSetKey, Neighbours, Node, Pod, Puller, Revision, Snapshot,
+};
 
 /// The newest known state of one DaemonSet. It may be older than the last write, and even older
 /// than that of the step before.
@@ -22,6 +24,8 @@ pub struct ObservedCluster<'a> {
     pub siblings: Option<&'a Siblings>,
     /// The pods that pull images for it.
     pub pullers: &'a [Puller],
+    /// The other pods that the checks of its policy look at.
+    pub neighbours: &'a [Neighbours],
     /// Whether all watches are current and requests can be sent.
     pub is_current: bool,
 }
@@ -37,6 +41,7 @@ impl<'a> ObservedCluster<'a> {
             node_placements: None,
             siblings: None,
             pullers: &[],
+            neighbours: &[],
             is_current,
         }
     }
@@ -51,6 +56,12 @@ impl<'a> ObservedCluster<'a> {
     #[must_use]
     pub fn pulling(self, pullers: &'a [Puller]) -> Self {
         Self { pullers, ..self }
+    }
+
+    /// The same, with the other pods that checks look at.
+    #[must_use]
+    pub fn among(self, neighbours: &'a [Neighbours]) -> Self {
+        Self { neighbours, ..self }
     }
 
     /// The same, with cached node placements.

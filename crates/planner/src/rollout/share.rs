@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::decide::Step;
 use super::observed_cluster::ObservedCluster;
 use super::state::{Course, State};
-use super::task::{Extent, Goal, Provenance, Task};
+use super::task::{ClusterChecks, Extent, Goal, Provenance, Task};
 use super::view::{NodeView, PodState, RolloutView};
 use crate::classification::NodeBudget;
 use crate::shared::{NodeShare, Share, ShareCourse};
@@ -37,6 +37,7 @@ pub fn counted(
         approvals: BTreeMap::new(),
         node_seconds: None,
         has_pullers: false,
+        cluster_checks: ClusterChecks::Observed,
         wait_until: None,
     });
     let view = observed.daemon_set.map(|live| RolloutView::of(live, observed, &state, now));

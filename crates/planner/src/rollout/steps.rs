@@ -527,6 +527,10 @@ fn step_node<'v>(
         is_unavailable: node_view.is_unavailable(),
         update,
         restarts: pod.map_or(0, |pod| pod.restarts),
+        pod_created: match update {
+            NodeUpdate::Updated { since: _ } => pod.and_then(|pod| pod.created),
+            NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => None,
+        },
         shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),
     }
 }

@@ -38,8 +38,19 @@ pub struct Task {
     pub node_seconds: Option<u32>,
     /// Whether pods that pull images are left from an earlier run.
     pub has_pullers: bool,
+    /// Who answers the checks about nodes and other pods.
+    pub cluster_checks: ClusterChecks,
     /// The time until which the run itself waits for soaks and approvals (`--wait`).
     pub wait_until: Option<Timestamp>,
+}
+
+/// Who answers the checks about nodes and other pods (`nodeConditions` and `pods`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterChecks {
+    /// The observed cluster.
+    Observed,
+    /// They are asked, as all others: the fault file of a rehearsal answers them.
+    Asked,
 }
 
 /// The goal of a run.

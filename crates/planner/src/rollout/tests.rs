@@ -9,6 +9,7 @@ mod failing_before;
 mod failures;
 mod laws;
 mod new_pods;
+mod observed_checks;
 mod others;
 mod pre_pull;
 mod run;

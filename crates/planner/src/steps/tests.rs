@@ -86,6 +86,7 @@ impl World {
                     New(since) => NodeUpdate::Updated { since: Some(at(*since)) },
                 },
                 restarts: 0,
+                pod_created: None,
             })
             .collect();
         let calendar = Calendar::of(&self.policy.windows, &self.policy.exclusions);

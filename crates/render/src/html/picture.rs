@@ -282,6 +282,7 @@ mod tests {
             taints: Box::default(),
             unschedulable: false,
             readiness: NodeReadiness::Ready,
+            conditions: Box::default(),
             allocatable: std::iter::empty::<(&str, &str)>().collect(),
             created: None,
         }

@@ -131,7 +131,8 @@ pub struct PodsCheck {
     #[serde(default)]
     pub expect: ExpectedPods,
     /// Where they are looked for.
-    #[serde(default)]
+    // YAML 1.1, as Kubernetes reads it, has a key `on` as `true`.
+    #[serde(default, alias = "true")]
     pub on: PodsOn,
 }
 
@@ -255,18 +256,23 @@ impl TryFrom<WrittenCheck> for Check {
 }
 
 impl Check {
-    /// Whom to ask; `None` if the observed cluster has the answer.
-    pub fn endpoint(&self) -> Option<CheckEndpoint> {
+    /// Whom to ask.
+    pub fn endpoint(&self) -> CheckEndpoint {
         match &self.kind {
             CheckKind::Prometheus(PrometheusCheck { address, query, .. }) => {
-                Some(CheckEndpoint::Prometheus { address: address.clone(), query: query.clone() })
+                CheckEndpoint::Prometheus { address: address.clone(), query: query.clone() }
             }
             CheckKind::Http(HttpCheck { url, status }) => {
-                Some(CheckEndpoint::Http { url: url.clone(), status: *status })
+                CheckEndpoint::Http { url: url.clone(), status: *status }
             }
-            CheckKind::Command(command) => Some(CheckEndpoint::Command(command.clone())),
-            CheckKind::NodeConditions(_) | CheckKind::Pods(_) => None,
+            CheckKind::Command(command) => CheckEndpoint::Command(command.clone()),
+            CheckKind::NodeConditions(_) | CheckKind::Pods(_) => CheckEndpoint::Cluster,
         }
+    }
+
+    /// Whether the observed cluster has the answer.
+    pub fn is_of_cluster(&self) -> bool {
+        matches!(self.kind, CheckKind::NodeConditions(_) | CheckKind::Pods(_))
     }
 
     /// Whether it is about each node on its own, not about the rollout as a whole.
@@ -280,7 +286,7 @@ impl Check {
 
     /// Whether it is answered only for moments at which a run asks.
     pub fn is_sampled(&self) -> bool {
-        matches!(self.kind, CheckKind::Http(_) | CheckKind::Command(_))
+        !matches!(self.kind, CheckKind::Prometheus(_))
     }
 }
 

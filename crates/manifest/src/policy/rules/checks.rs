@@ -71,7 +71,7 @@ fn of_check(check: &Check, role: Role, path: &str, found: &mut Vec<Violation>) {
         add(".delay", message);
     }
     let is_query = matches!(kind, CheckKind::Prometheus(_));
-    if *allow > 0 && !is_query && (role == Role::Precondition || !check.is_sampled()) {
+    if *allow > 0 && !is_query && (role == Role::Precondition || check.is_of_cluster()) {
         add(".allow", "only one sample counts here, and it has to pass; leave it out".to_owned());
     }
     match kind {
@@ -135,7 +135,6 @@ fn of_placeholders(query: &str) -> Option<String> {
 fn of_cluster(kind: &CheckKind, role: Role, add: &mut impl FnMut(&str, String)) {
     match kind {
         CheckKind::NodeConditions(conditions) => {
-            add(".nodeConditions", "`nodeConditions` is not supported yet".to_owned());
             if conditions.is_empty() {
                 add(".nodeConditions", "name a condition".to_owned());
             }
@@ -150,7 +149,6 @@ fn of_cluster(kind: &CheckKind, role: Role, add: &mut impl FnMut(&str, String)) 
             }
         }
         CheckKind::Pods(PodsCheck { selector, resource, expect, on: _ }) => {
-            add(".pods", "`pods` is not supported yet".to_owned());
             if selector_is_missing(selector, resource.as_ref()) {
                 add(".pods", "set `selector`, `resource`, or both".to_owned());
             }

@@ -10,8 +10,9 @@ use super::sim::{Seen, Sim};
 use crate::plan::{PausedRollout, template_digest};
 use crate::rollout::state::Stop;
 use crate::rollout::{
-    AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal,
-    NewPuller, Outcome, Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
+    AllowedActions, Answer, ClusterChecks, Cost, Declared, Delete, Effect, Ending, Event, Failure,
+    Goal, NewPuller, Outcome, Provenance, Report, State, Target, Task, Write, is_rolling_back,
+    step,
 };
 use daemonset::model::{
     CheckQuestion, CheckResponse, OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid,
@@ -103,6 +104,7 @@ pub(super) fn task(goal: Goal) -> Task {
         approvals: BTreeMap::new(),
         node_seconds: None,
         has_pullers: false,
+        cluster_checks: ClusterChecks::Observed,
         wait_until: None,
     }
 }

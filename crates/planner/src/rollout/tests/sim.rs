@@ -12,9 +12,9 @@ use crate::rollout::{
 use daemonset::controller::test_cluster::{Cluster, node};
 use daemonset::model::{
     Approval, CheckEndpoint, CheckQuestion, CheckResponse, CheckSeries, ContainerFailure,
-    DaemonSet, Node, NodeReadiness, PRE_PULL_IMAGES_LABEL, Pod, PodName, PodPhase, PodReadiness,
-    PullProblem, PullState, Puller, REVISION_HASH_LABEL, Revision, Series, StepsNote, Uid,
-    Unanswered,
+    DaemonSet, LabelSelector, Neighbour, NeighbourQuery, Neighbours, Node, NodeReadiness,
+    PRE_PULL_IMAGES_LABEL, Pod, PodName, PodPhase, PodReadiness, PullProblem, PullState, Puller,
+    REVISION_HASH_LABEL, Revision, Series, StepsNote, Uid, Unanswered,
 };
 
 /// The behavior of the pods of a template.
@@ -52,6 +52,7 @@ pub(super) struct Seen {
     pub pods: Vec<Pod>,
     pub revisions: Vec<Revision>,
     pub pullers: Vec<Puller>,
+    pub neighbours: Vec<Neighbours>,
     is_current: bool,
 }
 
@@ -65,6 +66,7 @@ impl Seen {
             node_placements: None,
             siblings: None,
             pullers: &self.pullers,
+            neighbours: &self.neighbours,
             is_current: self.is_current,
         }
     }
@@ -110,6 +112,8 @@ pub(super) struct Sim {
     made_pullers: usize,
     /// Time that a pull takes on a node, in seconds; `None` never ends. Default: two.
     pub pulls: BTreeMap<String, Option<i64>>,
+    /// Other pods, all of one query.
+    pub neighbours: Vec<Neighbour>,
 }
 
 pub(super) const REFUSED: &str = "pods \"foo-\" is forbidden: violates PodSecurity";
@@ -145,6 +149,7 @@ impl Sim {
             most_pullers: 0,
             made_pullers: 0,
             pulls: BTreeMap::new(),
+            neighbours: Vec::new(),
         };
         sim.edit(|spec| spec["updateStrategy"] = strategy.clone());
         sim.pass(60);
@@ -186,6 +191,10 @@ impl Sim {
             pods: self.cluster.pods.clone(),
             revisions: self.cluster.revisions.clone(),
             pullers: self.pullers.clone(),
+            neighbours: vec![Neighbours::of(
+                NeighbourQuery { selector: LabelSelector::default(), resources: None },
+                self.neighbours.clone(),
+            )],
             is_current: !self.hidden,
         }
     }
