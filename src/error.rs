@@ -19,6 +19,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use checks::NotAWebhook;
 use cluster::{LockError, WriteError};
 use daemonset::model::{DaemonSetKey, NamespaceName, NodeName};
 use executor::PreflightError;
@@ -135,6 +136,17 @@ pub(super) enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// The secret of `--notify-secret-file` cannot be read.
+    #[error("cannot read the secret in {}", file.display())]
+    NotifySecret {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// An address of `--notify` cannot be used.
+    #[error("--notify cannot be used: {0}")]
+    Notify(#[from] NotAWebhook),
     /// `RUST_LOG` is not a filter for the log.
     #[error("RUST_LOG is not a filter: `{0}`")]
     LogFilter(String),

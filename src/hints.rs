@@ -62,6 +62,10 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             vec!["rebase the branch onto a base with valid manifests".into()]
         }
         Error::CheckToken { .. } => vec!["put the token alone into the file".into()],
+        Error::NotifySecret { .. } => {
+            vec!["create one: `openssl rand -hex 32 > FILE`, and share it with the receiver".into()]
+        }
+        Error::Notify(_) => vec!["set it by DS_APPLY_NOTIFY if it is a secret".into()],
         Error::Save { .. } => vec!["name a file in a writable folder".into()],
         Error::NoDaemonSet { .. } => vec![source_hints::WHERE_MANIFESTS_ARE.into()],
         Error::Cluster(error) => cluster_hints::hint(error).into_iter().collect(),

@@ -23,6 +23,7 @@ mod hints;
 mod input;
 mod invocation;
 mod log;
+mod notifications;
 mod output;
 mod printer;
 mod prune;

@@ -225,6 +225,14 @@ impl Document for CheckReport {
     fn text(&self, options: &TextOptions) -> String {
         render::checks_text(self, options)
     }
+
+    fn markdown(&self, options: &MarkdownOptions) -> String {
+        render::checks_markdown(self, options)
+    }
+
+    fn html(&self, _options: &HtmlOptions<'_>) -> Result<String, render::Error> {
+        Ok(render::checks_html(self))
+    }
 }
 
 impl Document for Explanation {

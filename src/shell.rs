@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::error::Error;
 use super::exit::Exit;
+use super::notifications::Notifications;
 use super::printer::Printer;
 use daemonset::model::mask::Salt;
 use executor::Interrupt;
@@ -43,6 +44,8 @@ pub(super) struct Shell {
     pub(super) width: Option<usize>,
     /// Whether every node is listed (`--verbose`).
     pub(super) verbose: bool,
+    /// The endpoints that are notified of a run (`--notify`).
+    pub(super) notifications: Option<Notifications>,
 }
 
 impl Shell {
@@ -66,6 +69,7 @@ impl Shell {
             rehearsal: false,
             width: terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into()),
             verbose: false,
+            notifications: None,
         })
     }
 

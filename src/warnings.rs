@@ -99,6 +99,13 @@ pub(super) fn print(warnings: &[Warning], printer: Printer) {
     }
 }
 
+/// Warns about notifications that were not delivered: some of those that were posted to a URL.
+pub(super) fn print_undelivered(left: usize, posted: usize, problem: &str, printer: Printer) {
+    let posted = words::count(posted, "notification");
+    let message = format!("{left} of {posted} not delivered: {problem}");
+    print(&[plain("notificationNotDelivered", message)], printer);
+}
+
 /// Age from which a recording is old: pods and nodes have changed since.
 const OLD: SignedDuration = SignedDuration::from_hours(24);
 

@@ -37,7 +37,6 @@ use crate::command_line;
 use crate::error::{Error, RehearsalError};
 use crate::exit::Exit;
 use crate::flags::GlobalFlags;
-use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
 use cli::{Command, DsApply};
@@ -66,15 +65,24 @@ pub(crate) async fn run(
     let (output, printer) = (command.output(), shell.printer);
     let rehearsal = command.common().is_some_and(|common| common.rehearsal.rehearse);
     let success = command.common().map_or_else(Vec::new, |it| it.success_exit_codes.clone());
-    let shell = Shell { rehearsal, ..shell };
-    let stream = (output == Format::Json).then(|| EventStream::of(&shell));
-    let finished = if rehearsal {
+    let begun = command.common().map_or(Ok(None), |common| common.notify.begin());
+    let (begun, failed) = match begun {
+        Ok(begun) => (begun, None),
+        Err(error) => (None, Some(error)),
+    };
+    let (notifications, deliveries) = begun.unzip();
+    let shell = Shell { rehearsal, notifications: notifications.clone(), ..shell };
+    let stream = EventStream::of(&shell, output);
+    let finished = if let Some(error) = failed {
+        Finished { done: Err(error), at: shell.now, acted: false }
+    } else if rehearsal {
         rehearse::run(command, global, shell, interrupts).await
     } else {
         Box::pin(on_cluster(command, &global, &shell, interrupts, printer)).await
     };
-    if let Some(stream) = stream {
-        stream.run_ended(&finished);
+    stream.run_ended(&finished);
+    if let Some((deliveries, notifications)) = deliveries.zip(notifications) {
+        deliveries.finish(&notifications, printer).await;
     }
     finished.done.map(|exit| as_success(exit, &success, printer))
 }
@@ -106,6 +114,9 @@ async fn on_cluster(
         Ok(session) => session.with_output(output, report),
         Err(error) => return Finished { done: Err(error), at: shell.now, acted: false },
     };
+    if let Some(notifications) = &shell.notifications {
+        notifications.name_cluster(session.cluster.live().name());
+    }
     let done = in_session(command, global, &mut session).await;
     let done = session.reported(done, printer);
     let at = session.cluster.live().server_time().unwrap_or(shell.now);

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, NarrowFlags, SourceFlags, heading};
 use crate::input::Desired;
-use crate::output::{self, Format, formats};
+use crate::output::{self, Format, Options, formats};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use checks::Client;
@@ -25,6 +25,7 @@ use planner::check_report::{
 };
 use planner::plan::{self, ApiVersion, ClusterSummary, DaemonSetPlan, Detail, Plan, Warning};
 use planner::rollout::Extent;
+use render::MarkdownOptions;
 
 /// Ask the checks of the policies now, and tell how often each would have passed
 ///
@@ -61,7 +62,9 @@ pub(crate) struct Args {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    #[arg(value_parser = formats([Format::Text, Format::Json, Format::Yaml]))]
+    #[arg(value_parser = formats([
+        Format::Text, Format::Json, Format::Yaml, Format::Markdown, Format::Html,
+    ]))]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
 }
@@ -98,7 +101,10 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
         CheckVerdict::Fail => Exit::Paused,
         CheckVerdict::Unknown => Exit::Waiting,
     };
-    output::print_plain(report, args.output, &shell.text_options(global.is_verbose()), shell)?;
+    let verbose = global.is_verbose();
+    let markdown = &MarkdownOptions { verbose, ..MarkdownOptions::default() };
+    let options = Options { format: args.output, verbose, markdown, nodes: &[] };
+    output::print(report, &options, shell)?;
     Ok(exit)
 }
 

@@ -72,6 +72,8 @@ impl Error {
             | Self::Base { .. }
             | Self::Save { .. }
             | Self::CheckToken { .. }
+            | Self::NotifySecret { .. }
+            | Self::Notify(_)
             | Self::NotFound { .. }
             | Self::StillInProgress { .. }
             | Self::NoSuchNode { .. }

@@ -151,6 +151,12 @@ impl<'p> Fleet<'p> {
         self.plane.ds_plan(&arguments, &[("agent.yaml", manifest)])
     }
 
+    /// `ds-plan checks` of a manifest.
+    fn checks(&self, manifest: &str, flags: &[&str]) -> Output {
+        let arguments = [&["checks", "-f", "agent.yaml"], flags].concat();
+        self.plane.ds_plan(&arguments, &[("agent.yaml", manifest)])
+    }
+
     /// The number of ready pods.
     fn ready(&self) -> usize {
         let ready = "--output=jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";

@@ -115,3 +115,30 @@ fn a_plan_names_the_checks_of_a_policy() {
     assert_eq!(checks[1]["role"], "gate", "{checks}");
     assert_eq!(checks[1]["intervalSeconds"], 60, "{checks}");
 }
+
+#[test]
+fn the_status_names_the_check_that_holds_a_rollout_and_since_when() {
+    let later = "checks: [{check: quiet, from: 5m, answer: fail}]";
+    for (faults, wait, code, want) in [
+        (
+            "checks: [{check: errors, from: 5m, answer: unknown}]",
+            "15m",
+            8,
+            "step canary waits for a check that is unknown since 2026-07-14T09:19:24Z: check errors: \
+             unknown by the fault file",
+        ),
+        (later, "15m", 8, ": check quiet: fails by the fault file at 2026-07-14T09:28:44Z"),
+        ("checks: [{check: errors, from: 5m, to: 6m, answer: fail}]", "15m", 4, "aborted by "),
+    ] {
+        let sandbox = sandbox(faults);
+        let line = format!("--rehearse --fault faults.yaml --wait {wait} --save after.json");
+        let run = sandbox.ds_apply(&format!("{line} {}", flags()));
+        assert_eq!(run.code, Some(code), "{run}");
+        let status = sandbox.ds_plan("status --snapshot after.json kube-system/overlay-agent");
+        assert!(status.stdout.contains(want), "{want}: {status}");
+        if code == 4 {
+            let gate = ", gate errors failed at 2026-07-14T09:19:24Z: 1.5 at ";
+            assert!(status.stdout.contains(gate), "{status}");
+        }
+    }
+}

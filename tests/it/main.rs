@@ -20,6 +20,9 @@ mod github;
 mod hints;
 #[cfg(feature = "web")]
 mod markdown;
+#[cfg(feature = "web")]
+mod notification_examples;
+mod notifications;
 mod past;
 #[cfg(feature = "web")]
 mod pictures;

@@ -14,6 +14,8 @@ pub(crate) struct Address {
     uri: Uri,
     /// `host` or `host:port`, in lower case, as a token names it.
     host: String,
+    /// Whether messages show the path. That of a webhook is often a secret.
+    shows_path: bool,
 }
 
 impl Address {
@@ -36,7 +38,26 @@ impl Address {
         if *scheme == Scheme::HTTP && !may_be_plain(authority.host()) {
             return Err(Problem::Plain { host });
         }
-        Ok(Self { uri, host })
+        Ok(Self { uri, host, shows_path: true })
+    }
+
+    /// The same address, of which messages show scheme and host only.
+    pub(crate) fn without_path(self) -> Self {
+        Self { shows_path: false, ..self }
+    }
+
+    /// Another URL in a message about this address, such as that of a redirect: as much of it as is
+    /// shown of this address.
+    pub(crate) fn shown(&self, other: &str) -> String {
+        let other = without_secrets(other);
+        match other.split_once("//") {
+            _ if self.shows_path => other,
+            Some((scheme, rest)) => {
+                let host = rest.split('/').next().unwrap_or_default();
+                format!("{scheme}//{host}")
+            }
+            None => "a path".to_owned(),
+        }
     }
 
     /// The same address with `path` behind its own.
@@ -47,7 +68,7 @@ impl Address {
         let mut parts = self.uri.clone().into_parts();
         parts.path_and_query = Some(joined);
         let uri = Uri::from_parts(parts).map_err(|_| unusable())?;
-        Ok(Self { uri, host: self.host.clone() })
+        Ok(Self { uri, ..self.clone() })
     }
 
     pub(crate) fn uri(&self) -> &Uri {
@@ -68,7 +89,7 @@ impl Address {
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let scheme = self.uri.scheme_str().unwrap_or_default();
-        let path = quoted(self.uri.path());
+        let path = if self.shows_path { quoted(self.uri.path()) } else { String::new() };
         write!(f, "{scheme}://{}{}", self.host, if path == "/" { "" } else { &path })
     }
 }

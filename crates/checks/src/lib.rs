@@ -6,6 +6,8 @@
 //! safe to show. It decides nothing about the rollout: whether an answer is a pass or a fail is
 //! judged in `planner`. The server's clock is an argument, in the question.
 //!
+//! The same transport posts notifications about a run ([`Webhook`]), under the same limits.
+//!
 //! The client is ours, on the crates that the cluster's client uses: it has to refuse what other
 //! clients do by themselves (redirects, unpacking, proxies, retries).
 
@@ -18,11 +20,13 @@ mod quoted;
 mod token;
 mod transport;
 mod web;
+mod webhook;
 
 use std::time::Duration;
 
 pub use program::Commands;
 pub use token::{HostToken, NotHostAndFile};
+pub use webhook::{NotAWebhook, SIGNATURE_HEADER, SigningKey, Undelivered, Webhook};
 
 use daemonset::model::{CheckEndpoint, CheckQuestion, CheckResponse, Unanswered};
 use problem::Problem;

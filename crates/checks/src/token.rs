@@ -11,7 +11,7 @@ use super::address::Address;
 use super::problem::Problem;
 use super::quoted::quoted;
 
-/// Bytes of a token file at most.
+/// Bytes of a file with a secret at most.
 const LARGEST: u64 = 64 << 10;
 
 /// The file with the token for one host.
@@ -57,20 +57,34 @@ impl HostToken {
 
     /// The value of `Authorization`. The file is read each time: tokens of service accounts change.
     fn header(&self) -> io::Result<HeaderValue> {
-        let mut token = String::new();
-        let read = File::open(&self.file)?.take(LARGEST + 1).read_to_string(&mut token)?;
-        let other = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
-        if read as u64 > LARGEST {
-            return Err(other("it has more than 64 KiB"));
-        }
-        if token.trim().is_empty() {
-            return Err(other("it is empty"));
-        }
-        let header = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
-        let mut header = header.map_err(|_| other("it has characters that no token has"))?;
+        let token = read_secret(&self.file)?;
+        let header = HeaderValue::from_str(&format!("Bearer {token}"));
+        let mut header = header.map_err(|_| invalid("it has characters that no token has"))?;
         header.set_sensitive(true);
         Ok(header)
     }
+}
+
+/// The secret in a file, without the white space around it.
+///
+/// # Errors
+/// The file cannot be read, is too large, or has nothing else.
+pub(crate) fn read_secret(file: &Path) -> io::Result<String> {
+    let mut secret = String::new();
+    let read = File::open(file)?.take(LARGEST + 1).read_to_string(&mut secret)?;
+    if read as u64 > LARGEST {
+        return Err(invalid("it has more than 64 KiB"));
+    }
+    let secret = secret.trim();
+    if secret.is_empty() {
+        return Err(invalid("it is empty"));
+    }
+    Ok(secret.to_owned())
+}
+
+/// The error of a file with another content than it should have.
+pub(crate) fn invalid(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message.to_owned())
 }
 
 /// The value of `Authorization` for `address`, if there is a token for its host.

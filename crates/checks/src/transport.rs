@@ -12,7 +12,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 
-use super::address::{self, Address};
+use super::address::Address;
 use super::problem::Problem;
 use super::quoted::quoted;
 use super::token::{self, HostToken};
@@ -67,11 +67,11 @@ impl Transport {
         let status = answer.status();
         if status.is_redirection() && expected != Some(status.as_u16()) {
             let target = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
-            let target = target.map_or("nowhere".into(), String::from_utf8_lossy);
+            let target = target.map(|target| to.shown(&String::from_utf8_lossy(target)));
             return Err(Problem::Redirect {
                 at: to.to_string(),
                 status: status.as_u16(),
-                target: address::without_secrets(&target),
+                target: target.unwrap_or_else(|| "nowhere".to_owned()),
             });
         }
         Ok(Head { from: to, answer })

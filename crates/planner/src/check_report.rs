@@ -89,6 +89,15 @@ pub struct AskedCheck {
     /// The worst value at each time, among all series; empty for what has no values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<CheckPoint>,
+    /// Smallest value that passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<Bound>,
+    /// Largest value that passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<Bound>,
+    /// Each series, the worst first, such as one for each node; empty if there is only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<SeriesValues>,
     /// How often it would have passed (`--over`); none for what is only known when it is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<SampleCounts>,
@@ -125,6 +134,17 @@ pub struct CheckPoint {
     pub at: Timestamp,
     /// The value.
     pub value: SampleValue,
+}
+
+/// A series of several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesValues {
+    /// Its labels, as `name=value`.
+    pub labels: Vec<String>,
+    /// Its worst value.
+    pub worst: SampleValue,
+    /// Its last value.
+    pub last: SampleValue,
 }
 
 /// The nodes that the placeholders of a query stand for.
@@ -222,7 +242,11 @@ impl ToAsk<'_> {
             Some(CheckResponse::Sample { .. } | CheckResponse::Unanswered(_)) | None => None,
         };
         let counts = question.as_ref().zip(found).filter(|_| counted);
+        let (min, max) = bounds(check);
         AskedCheck {
+            min,
+            max,
+            each: found.map(|found| each(check, found)).unwrap_or_default(),
             check: check.name.clone(),
             role: *role,
             asks: check.kind.to_string(),
@@ -266,26 +290,53 @@ fn worst_points(check: &Check, found: &CheckSeries) -> Vec<CheckPoint> {
 /// The value that is farthest on the wrong side of the bounds, or nearest to it. What is not a
 /// number is worse than every number.
 pub fn worst(check: &Check, values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (min, max) = match &check.kind {
+    values.max_by(|one, other| by_badness(check, *one, *other))
+}
+
+/// The bounds of a check.
+fn bounds(check: &Check) -> (Option<Bound>, Option<Bound>) {
+    match &check.kind {
         CheckKind::Prometheus(PrometheusCheck { min, max, .. }) => (*min, *max),
         CheckKind::Http(_)
         | CheckKind::Command(_)
         | CheckKind::NodeConditions(_)
         | CheckKind::Pods(_) => (None, None),
-    };
+    }
+}
+
+/// Which of two values is worse; see [`worst`].
+fn by_badness(check: &Check, one: f64, other: f64) -> Ordering {
+    let (min, max) = bounds(check);
     let excess = |value: f64| {
-        let below = min.map_or(f64::NEG_INFINITY, |min: Bound| min.value() - value);
-        let above = max.map_or(f64::NEG_INFINITY, |max: Bound| value - max.value());
+        let below = min.map_or(f64::NEG_INFINITY, |min| min.value() - value);
+        let above = max.map_or(f64::NEG_INFINITY, |max| value - max.value());
         if value.is_nan() { f64::NAN } else { below.max(above) }
     };
-    values.max_by(|one, other| {
-        let (one, other) = (excess(*one), excess(*other));
-        match (one.is_nan(), other.is_nan()) {
-            (false, false) => one.total_cmp(&other),
-            (true, true) => Ordering::Equal,
-            (is_nan, _) => is_nan.cmp(&!is_nan),
-        }
-    })
+    let (one, other) = (excess(one), excess(other));
+    match (one.is_nan(), other.is_nan()) {
+        (false, false) => one.total_cmp(&other),
+        (true, true) => Ordering::Equal,
+        (is_nan, _) => is_nan.cmp(&!is_nan),
+    }
+}
+
+/// The values of each series, the worst first; none if there is only one.
+fn each(check: &Check, found: &CheckSeries) -> Vec<SeriesValues> {
+    if found.series.len() < 2 {
+        return Vec::new();
+    }
+    let values = found.series.iter().filter_map(|series| {
+        let (_, last) = *series.points.last()?;
+        let worst = worst(check, series.points.iter().map(|(_, value)| *value))?;
+        let (worst, last) = (SampleValue(worst), SampleValue(last));
+        Some(SeriesValues { labels: series.labels.clone(), worst, last })
+    });
+    let mut values: Vec<SeriesValues> = values.collect();
+    values.sort_by(|one, other| {
+        let worse_first = by_badness(check, other.worst.0, one.worst.0);
+        worse_first.then_with(|| one.labels.cmp(&other.labels))
+    });
+    values
 }
 
 /// Warnings about checks that have found nothing in all that time, or nothing else.

@@ -275,6 +275,7 @@ mod tests {
             failed: None,
             target: None,
             waits_for: Vec::new(),
+            failed_gate: None,
         };
         cluster.set_on_delete();
         let text = serde_json::to_string(&pause).unwrap();

@@ -36,6 +36,7 @@ mod forward;
 mod headline;
 mod new_pods;
 mod next_deletes;
+mod notification;
 mod observed_checks;
 mod observed_cluster;
 mod outcome;
@@ -65,6 +66,7 @@ pub mod write;
 pub use effect::Effect;
 pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
+pub use notification::{Secrets, notification};
 pub use observed_cluster::ObservedCluster;
 pub use outcome::{
     Attempt, ControllerStep, Ending, FailedGate, FailureCause, Interference, NotAborted, NotPulled,

@@ -1,5 +1,6 @@
 //! Example plans of a fleet, for tests.
 
+pub(super) mod checks;
 pub(super) mod past;
 pub(super) mod run;
 

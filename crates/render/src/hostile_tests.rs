@@ -6,15 +6,17 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::examples::checks::checks;
 use crate::examples::past::{diff, drift, history};
 use crate::examples::{change, explanation, guarded, plan, rollout, status, stepped, updated};
 use crate::{
-    HtmlOptions, MARKDOWN_LIMIT, MarkdownOptions, RolloutReport, TextOptions, diff_markdown,
-    diff_text, drift_html, drift_markdown, drift_name, drift_text, explain_text, history_text,
-    json, neutral, plan_html, plan_markdown, plan_name, plan_text, rollout_html, status_name,
-    status_text, yaml,
+    HtmlOptions, MARKDOWN_LIMIT, MarkdownOptions, RolloutReport, TextOptions, checks_html,
+    checks_markdown, checks_text, diff_markdown, diff_text, drift_html, drift_markdown, drift_name,
+    drift_text, explain_text, history_text, json, neutral, plan_html, plan_markdown, plan_name,
+    plan_text, rollout_html, status_name, status_text, yaml,
 };
 use daemonset::model::{DaemonSetKey, NodeName};
+use planner::check_report::CheckReport;
 use planner::plan::{
     Access, DaemonSetForecast, Diff, Drift, Explanation, History, NewPods, Plan, Reason,
     StatusReport,
@@ -63,6 +65,7 @@ static STATUS: LazyLock<HostilePlan<StatusReport>> = LazyLock::new(|| HostilePla
 static EXPLANATION: LazyLock<HostilePlan<Explanation>> =
     LazyLock::new(|| HostilePlan::of(&explanation()));
 static HISTORY: LazyLock<HostilePlan<History>> = LazyLock::new(|| HostilePlan::of(&history()));
+static CHECKS: LazyLock<HostilePlan<CheckReport>> = LazyLock::new(|| HostilePlan::of(&checks()));
 static DIFF: LazyLock<HostilePlan<Diff>> = LazyLock::new(|| HostilePlan::of(&diff()));
 static DRIFT: LazyLock<HostilePlan<Drift>> = LazyLock::new(|| HostilePlan::of(&drift()));
 
@@ -198,6 +201,13 @@ proptest! {
     ) {
         let options = TextOptions { verbose, width, ..TextOptions::default() };
         let (history, diff, drift) = (HISTORY.sown(&seeds), DIFF.sown(&seeds), DRIFT.sown(&seeds));
+        let checks = CHECKS.sown(&seeds);
+        one_comment(&checks_markdown(&checks, &markdown(verbose)))?;
+        let page = checks_html(&checks);
+        prop_assert_eq!(page.matches("<script").count() + page.matches("<img").count(), 0);
+        for text in [page, checks_text(&checks, &options), json(&checks).unwrap()] {
+            harmless(&text)?;
+        }
         one_comment(&drift_markdown(&drift, &markdown(verbose)))?;
         one_page(&drift_html(&drift, &html(verbose)).unwrap())?;
         one_comment(&diff_markdown(&diff, &markdown(verbose)))?;

@@ -14,6 +14,7 @@
 //! names).
 
 mod charts;
+mod checks;
 mod drift;
 mod markup;
 mod page;
@@ -23,6 +24,7 @@ mod plan;
 mod rollout;
 mod timeline;
 
+pub use checks::checks_html;
 pub use drift::drift_html;
 pub use page::HtmlOptions;
 pub use plan::plan_html;

@@ -25,10 +25,10 @@ mod view;
 
 pub use data::{json, json_line, yaml};
 pub use error::Error;
-pub use html::{HtmlOptions, RolloutReport, drift_html, plan_html, rollout_html};
+pub use html::{HtmlOptions, RolloutReport, checks_html, drift_html, plan_html, rollout_html};
 pub use markdown::{
-    CommentId, MARKDOWN_LIMIT, MarkdownOptions, NotACommentId, diff_markdown, drift_markdown,
-    plan_markdown,
+    CommentId, MARKDOWN_LIMIT, MarkdownOptions, NotACommentId, checks_markdown, diff_markdown,
+    drift_markdown, plan_markdown,
 };
 pub use metrics::metrics;
 pub use schema::{Document, schema};

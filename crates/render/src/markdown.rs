@@ -11,6 +11,7 @@
 //! others. The tests with feature `web` check the tree that a browser would build, with a parser
 //! that follows GitHub's.
 
+mod checks;
 mod comment;
 mod daemon_set;
 mod diff;
@@ -25,6 +26,7 @@ mod plan;
 #[cfg(test)]
 mod plan_tests;
 
+pub use checks::checks_markdown;
 pub use comment::{CommentId, MARKDOWN_LIMIT, MarkdownOptions, NotACommentId};
 pub use diff::diff_markdown;
 pub use drift::drift_markdown;

@@ -110,6 +110,7 @@ mod tests {
             (Document::History, json(&past::history()).unwrap()),
             (Document::Diff, json(&past::diff()).unwrap()),
             (Document::Drift, json(&past::drift()).unwrap()),
+            (Document::CheckReport, json(&examples::checks::checks()).unwrap()),
             (Document::RunEvent, json(&examples::run::events()[0]).unwrap()),
         ];
         for document in Document::ALL {

@@ -5,6 +5,7 @@
 //! Escaping, and leaving out what a format has no room for, is the renderers' part. Values of fields
 //! are shortened here, because every format shortens them alike.
 
+mod checks;
 mod daemon_set;
 mod drift;
 mod effect;
@@ -20,6 +21,7 @@ mod rollout;
 mod steps;
 mod timeline;
 
+pub(crate) use checks::{asked_about, counted, role_words, sparkline, values, verdict_words};
 pub(crate) use daemon_set::{DaemonSetView, WaveView, asked_words, change_words};
 pub(crate) use drift::{
     CLASSES, DaemonSetDriftView, DeviationView, DriftView, FieldDrift, NodeState, class_heads,

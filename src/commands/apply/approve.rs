@@ -145,7 +145,7 @@ pub(super) fn show(
     warnings::print(&allowed.map(as_warning).collect::<Vec<_>>(), shell.printer);
     let plan = Plan { rehearsal: shell.rehearsal, ..plan.clone() };
     if args.output == Format::Json {
-        EventStream::of(shell).plan(plan);
+        EventStream::of(shell, args.output).plan(plan);
         return Ok(());
     }
     if shell.printer.is_quiet() && args.yes {

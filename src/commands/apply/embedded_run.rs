@@ -69,6 +69,7 @@ pub async fn ds_apply_by_clock(
         rehearsal: false,
         width: None,
         verbose: false,
+        notifications: None,
     };
     let name = || user.to_owned();
     let holder = Holder { host: name(), pid: 0, user: name(), run: None, id: name() };

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::check_flags::CheckFlags;
 use crate::flags::name::{GivenName, NAME};
 use crate::flags::{OwnershipFlags, duration, heading};
+use crate::notifications::NotifyFlags;
 use crate::output::{Format, formats};
 use cluster::{Clock, LockOptions};
 use daemonset::model::{
@@ -77,6 +78,9 @@ pub(super) struct CommonFlags {
 
     #[command(flatten)]
     pub(super) checks: CheckFlags,
+
+    #[command(flatten)]
+    pub(super) notify: NotifyFlags,
 
     #[command(flatten)]
     pub(super) rehearsal: RehearsalFlags,

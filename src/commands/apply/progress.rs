@@ -24,12 +24,14 @@ use crate::shell::Shell;
 use cluster::LockWait;
 use daemonset::model::DaemonSetKey;
 use planner::plan::LockStatus;
-use planner::rollout::{Ending, Outcome, ReplacedNode, Report, RunEventData};
+use planner::rollout::{Ending, Outcome, ReplacedNode, Report, RunEventData, Secrets, Task};
 use planner::steps::WaitsFor;
 use render::neutral;
 
 /// Seconds after which a line is printed even if only numbers have changed.
 const HEARTBEAT: i64 = 30;
+/// The message of the first event of a rollout.
+const STARTED: &str = "rollout started";
 
 /// Reports the rollout of one DaemonSet.
 pub(super) struct ProgressReporter<'a> {
@@ -44,6 +46,8 @@ pub(super) struct ProgressReporter<'a> {
     last_words: String,
     arrivals: Arrivals,
     suggested_undo: SuggestedUndo,
+    /// The last failure or wait that was notified of.
+    notified: Option<Notified>,
 }
 
 impl<'a> ProgressReporter<'a> {
@@ -59,12 +63,13 @@ impl<'a> ProgressReporter<'a> {
             key,
             format,
             printer: shell.printer,
-            stream: EventStream::of(shell),
+            stream: EventStream::of(shell, format),
             bar: None,
             last_line: None,
             last_words: String::new(),
             arrivals: Arrivals::default(),
             suggested_undo: SuggestedUndo::Previous,
+            notified: None,
         }
     }
 
@@ -73,9 +78,22 @@ impl<'a> ProgressReporter<'a> {
         Self { suggested_undo, ..self }
     }
 
+    /// The same reporter, whose notifications do not contain these.
+    pub(super) fn without(self, secrets: Secrets) -> Self {
+        Self { stream: self.stream.without(secrets), ..self }
+    }
+
+    /// Reports that the rollout begins: to programs only, people have just seen the plan.
+    pub(super) fn started(&self, task: &Task, now: Timestamp) {
+        let event = RunEventData::from(task);
+        self.notify(now, STARTED, event.clone());
+        self.json(now, STARTED, event);
+    }
+
     /// Reports one event.
     pub(super) fn report(&mut self, report: &Report, now: Timestamp) {
         self.arrivals.count(report);
+        self.notify_once(report, now);
         if self.is_quiet() {
             return;
         }
@@ -95,6 +113,20 @@ impl<'a> ProgressReporter<'a> {
             _text => self.line(now, &words),
         }
         self.last_words = words;
+    }
+
+    /// Notifies of the first failed pod, and of each new wait.
+    fn notify_once(&mut self, report: &Report, now: Timestamp) {
+        let news = match report {
+            Report::Failed { .. } => Notified::Failure,
+            Report::WaitingFor(_) => Notified::Wait(report.to_string()),
+            _other => return,
+        };
+        // What fails stays failed, whatever is waited for then.
+        if self.notified.as_ref().is_none_or(|last| *last != Notified::Failure && *last != news) {
+            self.notify(now, &report.to_string(), report.into());
+            self.notified = Some(news);
+        }
     }
 
     /// Reports an event that is not part of a rollout.
@@ -134,24 +166,12 @@ impl<'a> ProgressReporter<'a> {
     pub(super) fn does_not_begin(&self, held: &Held, now: Timestamp) {
         let words = format!("does not begin: {held}");
         self.annotate(&words, held.why == NotDone::WaitsForApproval);
+        let event = held_event(held);
+        self.notify(now, &words, event.clone());
         match self.format {
-            Format::Json => self.held_event(held, &words, now),
+            Format::Json => self.json(now, &words, event),
             _text => self.printer.err(format!("{} {words}\n", self.key)),
         }
-    }
-
-    fn held_event(&self, held: &Held, words: &str, now: Timestamp) {
-        let event = RunEventData::Ended {
-            exit_code: Exit::Waiting.code(),
-            replaced: 0,
-            slowest: Vec::new(),
-            evidence: BTreeMap::new(),
-            waits_for: vec![WaitsFor::another(&held.predecessor)],
-            failed_gate: None,
-            unknown_check: None,
-            left: BTreeMap::new(),
-        };
-        self.json(now, words, event);
     }
 
     /// Whether only the end is printed. Programs read all events.
@@ -161,7 +181,7 @@ impl<'a> ProgressReporter<'a> {
 
     /// Reports the outcome, and the nodes that are not up to date.
     pub(super) fn end(&self, ending: &Ending, evidence: &Evidence, now: Timestamp) {
-        let Ending { outcome, interrupted: _, replaced, left } = ending;
+        let outcome = &ending.outcome;
         if let Some(bar) = &self.bar {
             bar.clear();
         }
@@ -169,24 +189,10 @@ impl<'a> ProgressReporter<'a> {
             let needs_person = waits_for.iter().any(|wait| wait.kind.needs_person());
             self.annotate(&outcome.to_string(), needs_person);
         }
+        let (message, event) = (ending.to_string(), ended(ending, evidence));
+        self.notify(now, &message, event.clone());
         match self.format {
-            Format::Json => {
-                let left = left.iter().map(|(node, why)| (node.clone(), codes(why))).collect();
-                let event = RunEventData::Ended {
-                    exit_code: exit(outcome).code(),
-                    replaced: replaced.len(),
-                    slowest: timing::slowest(replaced).map(ReplacedNode::from).collect(),
-                    evidence: evidence.document(),
-                    waits_for: match outcome {
-                        Outcome::Waiting { waits_for } => waits_for.clone(),
-                        _others => Vec::new(),
-                    },
-                    failed_gate: outcome.failed_gate().cloned().map(Box::new),
-                    unknown_check: outcome.unknown_check().cloned().map(Box::new),
-                    left,
-                };
-                self.json(now, &ending.to_string(), event);
-            }
+            Format::Json => self.json(now, &message, event),
             _text => {
                 let words = words_of(ending, &self.arrivals, evidence);
                 for words in words.into_iter().chain(ways(ending, self.key, self.suggested_undo)) {
@@ -209,6 +215,51 @@ impl<'a> ProgressReporter<'a> {
     fn json(&self, now: Timestamp, message: &str, event: RunEventData) {
         self.stream.print(now, Some(self.key), message.to_owned(), event);
     }
+
+    fn notify(&self, now: Timestamp, message: &str, event: RunEventData) {
+        self.stream.notify(now, Some(self.key), message.to_owned(), event);
+    }
+}
+
+/// The end of a rollout as an event.
+fn ended(ending: &Ending, evidence: &Evidence) -> RunEventData {
+    let Ending { outcome, interrupted: _, replaced, left } = ending;
+    RunEventData::Ended {
+        exit_code: exit(outcome).code(),
+        replaced: replaced.len(),
+        slowest: timing::slowest(replaced).map(ReplacedNode::from).collect(),
+        evidence: evidence.document(),
+        waits_for: match outcome {
+            Outcome::Waiting { waits_for } => waits_for.clone(),
+            _others => Vec::new(),
+        },
+        failed_gate: outcome.failed_gate().cloned().map(Box::new),
+        unknown_check: outcome.unknown_check().cloned().map(Box::new),
+        left: left.iter().map(|(node, why)| (node.clone(), codes(why))).collect(),
+    }
+}
+
+/// The same of a DaemonSet that does not begin.
+fn held_event(held: &Held) -> RunEventData {
+    RunEventData::Ended {
+        exit_code: Exit::Waiting.code(),
+        replaced: 0,
+        slowest: Vec::new(),
+        evidence: BTreeMap::new(),
+        waits_for: vec![WaitsFor::another(&held.predecessor)],
+        failed_gate: None,
+        unknown_check: None,
+        left: BTreeMap::new(),
+    }
+}
+
+/// What was notified of during a rollout.
+#[derive(Debug, PartialEq, Eq)]
+enum Notified {
+    /// The first failed pod.
+    Failure,
+    /// A wait, in words.
+    Wait(String),
 }
 
 /// The message and the data of waiting for a lock.

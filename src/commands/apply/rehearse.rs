@@ -29,6 +29,7 @@ use daemonset::model::{Faults, NamespaceName, Snapshot, Span};
 use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use executor::Interrupt;
 use planner::check_answers::CheckAnswers;
+use planner::plan::ClusterSummary;
 
 /// The first line of the output, and the beginning of each heading.
 const REHEARSAL: &str = "REHEARSAL";
@@ -60,6 +61,9 @@ async fn on_copy(
     let snapshot = connection.snapshot(&scope, &shell).await?;
     let faults = flags.fault.as_deref().map(read_faults).transpose()?;
     let recorded = flags.check_answers.as_deref().map(read_answers).transpose()?.map(Arc::new);
+    if let Some(notifications) = &shell.notifications {
+        notifications.name_cluster(ClusterSummary::from(&snapshot).name.as_deref());
+    }
     let rehearsal = Rehearsal {
         timings: Timings::seen_in(&snapshot),
         faults: faults.unwrap_or_default(),

@@ -35,7 +35,7 @@ use daemonset::model::{
     RehearsedApproval, Snapshot,
 };
 use executor::{Interrupt, Run};
-use planner::rollout::{ClusterChecks, Ending, Outcome, RunHistory, Task};
+use planner::rollout::{ClusterChecks, Ending, Outcome, RunHistory, Secrets, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
@@ -454,7 +454,9 @@ impl Session {
             let Rollout { owner: Owner { key, managed_by, .. }, lock, task } = &rollouts[at];
             let (key, observer) = ((*key).clone(), observers[*key].clone());
             let reporter = ProgressReporter::new(rollouts[at].owner.key, output, shell);
-            let mut reporter = reporter.suggesting(*suggested_undo);
+            let secrets = Secrets::of(&rollouts[at].owner.spec.template, task);
+            let mut reporter = reporter.suggesting(*suggested_undo).without(secrets);
+            reporter.started(task, cluster.live().server_time().unwrap_or(shell.now));
             let run = Run {
                 ask: checks.asker(&task.pace),
                 seat: shared.as_ref().and_then(|shared| shared.seat(&key)),

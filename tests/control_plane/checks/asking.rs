@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use checks::{Client, Settings};
 use daemonset::model::{
-    CheckEndpoint, CheckQuestion, CheckResponse, CheckSeries, DaemonSetKey, NodeName, Soak,
+    Check, CheckEndpoint, CheckQuestion, CheckResponse, CheckSeries, DaemonSetKey, NodeName, Soak,
     Unanswered,
 };
 use jiff::Timestamp;
+use planner::checks::{CheckAnswer, judge};
+use serde_json::json;
 
 use super::{Exporter, Prometheus};
 use crate::harness::{block_on, wait_until};
@@ -205,4 +207,33 @@ fn what_was_not_scraped_is_a_gap() {
     let length = Timestamp::now().as_second() - from.as_second();
     let (points, asked) = (found.series[0].points.len(), usize::try_from(length).unwrap());
     assert!((4..asked - 2).contains(&points), "{points} points in {asked} s: {found:?}");
+}
+
+/// Each tenth of the samples may be missing, and no more: a query without an answer at each ninth
+/// second has gaps of 11%, at each eleventh second of 9%.
+#[test]
+fn eleven_percent_of_gaps_are_unknown_and_nine_are_not() {
+    let exporter = Exporter::start();
+    let server = Prometheus::start(&[&exporter]);
+    for (every, answer) in [(9, "6 of 54 samples missing"), (11, "pass")] {
+        let query = format!("vector(0) and on() (vector(time()) % {every} > 0)");
+        let now = Timestamp::now().as_second();
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        // Whole periods, each of which begins with a gap.
+        let until = at(now - now % every - 1);
+        let length = if every == 9 { 53 } else { 54 };
+        let from = at(until.as_second() - length);
+        let question = CheckQuestion { until, ..question(&server, &query, from) };
+        let check: Check = serde_json::from_value(json!({
+            "name": "errors", "interval": "1s",
+            "prometheus": {"address": server.address(), "query": query, "max": 1},
+        }))
+        .unwrap();
+        let judged = match judge(&check, &question, &ask(&question), 0) {
+            CheckAnswer::Pass => "pass".to_owned(),
+            CheckAnswer::Fail(reason) => format!("fail: {reason}"),
+            CheckAnswer::Unknown(reason) => reason.to_string(),
+        };
+        assert!(judged.starts_with(answer), "{every}: {judged}");
+    }
 }

@@ -45,6 +45,28 @@ fn answers_values_and_how_often_it_would_have_passed() {
     assert!(run.stdout.contains(answer) && run.stdout.contains("node=node-2"), "{run}");
     assert!(run.stdout.contains("█  0 to 0.5, last 0.5, worst of 2 series, since "), "{run}");
 
+    for (format, picture, bound, other) in [
+        (
+            "markdown",
+            "█\n0 to 0.5, last 0.5, worst of 2 series, since ",
+            "at most 0.01",
+            "node=node-1",
+        ),
+        (
+            "html",
+            "role=\"img\" aria-label=\"errors: 0 to 0.5, last 0.5",
+            ">at most 0.01<",
+            "node=node-1",
+        ),
+    ] {
+        let run = sandbox(&server, &gate).ds_plan(&format!("{LINE} -o {format}"));
+        assert_eq!(run.code, Some(4), "{run}");
+        for want in [picture, bound, other] {
+            assert!(run.stdout.contains(want), "{want}: {run}");
+        }
+        assert!(!run.stdout.contains("<script"), "{run}");
+    }
+
     let run = sandbox(&server, &format!("{ERRORS}, max: 0.7")).ds_plan(&format!("{LINE} -o json"));
     assert_eq!(run.code, Some(0), "{run}");
     let report: Value = serde_json::from_str(&run.stdout).unwrap();

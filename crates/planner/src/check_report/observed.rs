@@ -47,6 +47,9 @@ impl ToAsk<'_> {
             reason,
             series: 0,
             points: Vec::new(),
+            min: None,
+            max: None,
+            each: Vec::new(),
             over: None,
         }
     }

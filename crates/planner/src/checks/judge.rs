@@ -160,7 +160,9 @@ fn missing(series: &[Series], question: &CheckQuestion, step: u32) -> Option<Che
         return Some(CheckReason::Missing { series: String::new(), missing: late, expected });
     }
     series.iter().find_map(|series| {
-        let expected = expected(first(series)?);
+        let first = first(series)?;
+        // Of the earliest one, what is missing before it counts together with its gaps.
+        let expected = expected(if first == earliest { question.from } else { first });
         let missing = expected.saturating_sub(series.points.len());
         let reason = || CheckReason::Missing { series: name(series), missing, expected };
         too_many(missing, expected).then(reason)

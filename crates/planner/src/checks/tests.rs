@@ -116,6 +116,7 @@ fn each_point_of_each_series_must_be_within_the_bounds() {
         (max(), 0, "1 1 1 1 1 1 1 1 - -", "unknown: 2 of 10 samples missing, of {node=a}"),
         (max(), 0, "- 1 1 1 1 1 1 1 1 1", "pass"),
         (max(), 0, "- - 1 1 1 1 1 1 1 1", "unknown: 2 of 10 samples missing"),
+        (max(), 0, "- 1 1 1 1 1 1 1 1 -", "unknown: 2 of 10 samples missing, of {node=a}"),
         (max(), 0, "", "unknown: the query has no series"),
         (json!({"max": 2, "empty": "pass"}), 0, "", "pass"),
         (json!({"max": 2, "empty": "fail"}), 0, "", "fail: the query has no series"),

@@ -241,6 +241,7 @@ mod tests {
             failed: None,
             target: None,
             waits_for: Vec::new(),
+            failed_gate: None,
         }
     }
 

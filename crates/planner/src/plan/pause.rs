@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::annotations::ROLLOUT_ANNOTATION;
+use crate::checks::CheckFinding;
 use crate::steps::WaitsFor;
 use daemonset::model::{DaemonSet, FIELD_MANAGER, RevisionRef, UpdateStrategy, short_commit};
 
@@ -49,6 +50,9 @@ pub struct PausedRollout {
     /// What the rollout waits for; only for a waiting one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<WaitsFor>,
+    /// The gate of the policy that has failed; only for an aborted rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_gate: Option<Box<CheckFinding>>,
 }
 
 /// State of a paced rollout.
@@ -182,6 +186,7 @@ impl fmt::Display for PausedRollout {
             failed: _,
             target: _,
             waits_for,
+            failed_gate,
         } = self;
         let by = by.as_deref().unwrap_or("ds-apply");
         match state {
@@ -193,6 +198,10 @@ impl fmt::Display for PausedRollout {
         waits_for.iter().try_for_each(|wait| {
             let until = wait.until.map(whole_second);
             write!(f, ", {}", WaitsFor { until, ..wait.clone() })
+        })?;
+        let gate = failed_gate.as_deref();
+        gate.map_or(Ok(()), |CheckFinding { check, since, reason }| {
+            write!(f, ", gate {check} failed at {since}: {reason}")
         })
     }
 }
@@ -245,6 +254,7 @@ mod tests {
             failed: None,
             target: None,
             waits_for: Vec::new(),
+            failed_gate: None,
         }
     }
 

@@ -17,7 +17,7 @@ use super::new_pods;
 use super::next_deletes::Replacer;
 use super::observed_cluster::ObservedCluster;
 use super::outcome::{
-    Attempt, Interference, NotAborted, Outcome, PauseReason, PodFailure, RolledBack,
+    Attempt, FailureCause, Interference, NotAborted, Outcome, PauseReason, PodFailure, RolledBack,
 };
 use super::pace::Paced;
 use super::request::Purpose;
@@ -191,7 +191,12 @@ impl<'w> Step<'_, 'w> {
         }
         let from = RevisionRef::from(good.revision);
         let failed = Some(template_digest(target.template.raw()));
-        let pause = PausedRollout { failed, ..self.pause(target, PauseState::Aborted, Some(from)) };
+        let failed_gate = match &self.state.cause {
+            Some(FailureCause::Gate(gate)) => Some(Box::new(gate.finding.clone())),
+            Some(FailureCause::Overdue(_)) | None => None,
+        };
+        let pause = self.pause(target, PauseState::Aborted, Some(from));
+        let pause = PausedRollout { failed, failed_gate, ..pause };
         let provenance = Some(Provenance::of(&good.revision.annotations));
         let template = Some(Arc::clone(&good.template));
         Err(self.write(Purpose::Abort, target, Some(live), template, Some(pause), provenance))

@@ -248,6 +248,7 @@ impl<'w> Step<'_, 'w> {
             failed: None,
             target: None,
             waits_for: Vec::new(),
+            failed_gate: None,
         }
     }
 

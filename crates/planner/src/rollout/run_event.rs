@@ -1,5 +1,5 @@
-//! The events of a run as documents: the lines of `ds-apply -o json`. Their JSON schema is generated
-//! from these types.
+//! The events of a run as documents: the lines of `ds-apply -o json`, some of which are also posted
+//! as notifications (`notification`). Their JSON schema is generated from these types.
 //!
 //! The first event of a run is its plan, the last one is `runEnded`.
 
@@ -12,12 +12,13 @@ use serde::Serialize;
 use super::outcome::{FailedGate, NotPulled, Replaced};
 use super::progress::{Arrival, Progress, Report};
 use super::request::Delete;
+use super::task::Task;
 use crate::checks::CheckFinding;
 use crate::plan::{ApiVersion, ContainerLog, LockStatus, Plan};
 use crate::steps::WaitsFor;
 use daemonset::model::{NodeName, PodName, RevisionName, Uid};
 
-/// One event of a run: one line of `ds-apply -o json`.
+/// One event of a run: one line of `ds-apply -o json`, or a notification.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunEvent {
@@ -29,6 +30,9 @@ pub struct RunEvent {
     pub time: Timestamp,
     /// Whether the run is a rehearsal: nothing happened on the cluster itself.
     pub rehearsal: bool,
+    /// The cluster's name in the kubeconfig. Only notifications have it, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// `NAMESPACE/NAME` of the DaemonSet; none for an event of the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daemon_set: Option<String>,
@@ -69,6 +73,17 @@ pub enum RunEventData {
     ClocksDiffer {
         /// The difference, in seconds.
         seconds: i64,
+    },
+    /// The rollout of a DaemonSet begins.
+    Started {
+        /// The URL of the CI run, else user and host.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The commit, with `-dirty` if files differ from it; a digest of the files without one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+        /// Number of nodes in the waves of the plan.
+        nodes: usize,
     },
     /// The DaemonSet is about to be written.
     Writing,
@@ -209,6 +224,17 @@ pub struct PodEvidence {
     pub warning: Option<String>,
     /// The last lines of its container's log, with `--logs`.
     pub log: Option<ContainerLog>,
+}
+
+impl From<&Task> for RunEventData {
+    /// The start of this task.
+    fn from(task: &Task) -> Self {
+        Self::Started {
+            by: task.provenance.by.clone(),
+            commit: task.provenance.commit.clone(),
+            nodes: task.waves.iter().map(|wave| wave.nodes.len()).sum(),
+        }
+    }
 }
 
 impl From<&Replaced> for ReplacedNode {

@@ -136,6 +136,7 @@ pub(crate) fn pause(state: PauseState) -> PausedRollout {
             PauseState::Paused | PauseState::Aborted => vec![],
             PauseState::Waiting => vec![soak()],
         },
+        failed_gate: None,
     }
 }
 

@@ -34,6 +34,11 @@ pub(crate) fn events() -> Vec<RunEvent> {
         RunEventData::Plan { plan: Box::new(rollout()) },
         RunEventData::WaitingForLock { lock, wait_seconds: 30, free_in_seconds: 25 },
         RunEventData::ClocksDiffer { seconds: 40 },
+        RunEventData::Started {
+            by: Some("https://ci.example/run/5".to_owned()),
+            commit: Some("4f2c9e1".to_owned()),
+            nodes: 39,
+        },
         RunEventData::Writing,
         RunEventData::Revision { revision: "agent-5cf89d644".into() },
         RunEventData::Deleting {
@@ -68,6 +73,7 @@ pub(crate) fn events() -> Vec<RunEvent> {
         kind: RunEventKind::RunEvent,
         time: Timestamp::UNIX_EPOCH,
         rehearsal: false,
+        cluster: None,
         daemon_set: Some("logging/agent".to_owned()),
         message: "a sentence".to_owned(),
         event,

@@ -115,6 +115,68 @@ fn waves(scale: Scale, uses: &[BudgetUse]) -> Vec<Html> {
     marks.collect()
 }
 
+/// The values that pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bounds {
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+}
+
+/// A line through values, each with its time in seconds, and the bounds that they must keep. Infinite
+/// values are at the edge; what is not a number is a gap. Empty if nothing can be drawn.
+pub(super) fn samples(name: &str, values: &[(i64, f64)], bounds: Bounds) -> Html {
+    let Some((begin, end)) = values.first().zip(values.last()).map(|(a, b)| (a.0, b.0)) else {
+        return Html::default();
+    };
+    let Bounds { min, max } = bounds;
+    let shown = values.iter().map(|(_, value)| *value).chain(min).chain(max);
+    let finite: Vec<f64> = shown.filter(|value| value.is_finite()).collect();
+    if finite.is_empty() {
+        return Html::default();
+    }
+    let lowest = finite.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let length = u32::try_from(end - begin).unwrap_or(u32::MAX);
+    let scale = Scale { most_x: f64::from(length.max(1)), most_y: 1.0 };
+    // Halved first: the difference of two numbers may be infinite.
+    let half = highest / 2.0 - lowest / 2.0;
+    let y = |value: f64| {
+        let part = if half > 0.0 { (value / 2.0 - lowest / 2.0) / half } else { 0.5 };
+        scale.y(part.clamp(0.0, 1.0))
+    };
+    let (mut line, mut is_down) = (String::new(), false);
+    for (at, value) in values {
+        if value.is_nan() {
+            is_down = false;
+            continue;
+        }
+        let x = scale.x(f64::from(u32::try_from(at - begin).unwrap_or(u32::MAX)));
+        let (step, y) = (if is_down { 'L' } else { 'M' }, y(*value));
+        // A point alone is a line of no length, which round ends make visible.
+        let _ = write!(line, "{step}{x:.1} {y:.1}{}", if is_down { "" } else { "h0" });
+        is_down = true;
+    }
+    let bound = |bound: Option<f64>, words: &str| {
+        let bound = bound.filter(|bound| bound.is_finite())?;
+        let y = y(bound);
+        let line = path("budget", &format!("M{LEFT} {y:.1}H{WIDTH}"));
+        Some([line, label(WIDTH, y - 5.0, "end", &format!("{words} {bound}"))])
+    };
+    let bounds = [bound(max, "at most"), bound(min, "at least")].into_iter().flatten().flatten();
+    let mut ends = vec![label(LEFT - 6.0, y(highest) + 4.0, "end", &short(highest))];
+    if highest > lowest {
+        ends.push(label(LEFT - 6.0, y(lowest) + 4.0, "end", &short(lowest)));
+    }
+    let drawn = [scale.frame(), path("line", &line)].into_iter().chain(bounds).chain(ends);
+    svg(name, HEIGHT, drawn.chain(times(scale, HEIGHT, length)).collect())
+}
+
+/// A number that fits into the margin.
+fn short(value: f64) -> String {
+    let plain = format!("{value}");
+    if plain.len() <= 6 { plain } else { format!("{value:.1e}") }
+}
+
 /// At most one value per pixel: the highest.
 fn thinned(uses: &[BudgetUse], series: Series, end: u32) -> Vec<BudgetUse> {
     const PIXELS: u64 = 1_800;
@@ -293,6 +355,29 @@ mod tests {
         ] {
             let drawn = spell(&forecast, 50, 100);
             assert!(drawn.as_str().contains(&format!("d=\"{want}\"")), "{drawn:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_a_line_between_their_bounds() {
+        let drawn = |values: &[(i64, f64)], max| {
+            let bounds = Bounds { min: None, max };
+            samples("s", values, bounds).as_str().to_owned()
+        };
+        let line = |drawn: &str| -> String {
+            let rest = drawn.split("class=\"line\" d=\"").nth(1).unwrap();
+            rest.split('"').next().unwrap().to_owned()
+        };
+        let some = drawn(&[(0, 0.0), (10, 1.0), (20, 0.5)], Some(2.0));
+        assert_eq!(line(&some), "M44.0 120.0h0L502.0 68.0L960.0 94.0");
+        assert!(some.contains("class=\"budget\" d=\"M44 16.0H960\""), "{some}");
+        assert!(some.contains("at most 2<"), "{some}");
+        let gap = drawn(&[(0, 0.0), (10, f64::NAN), (20, f64::INFINITY)], Some(1.0));
+        assert_eq!(line(&gap), "M44.0 120.0h0M960.0 16.0h0");
+        let huge = drawn(&[(0, f64::MIN), (9, f64::MAX)], None);
+        assert_eq!(line(&huge), "M44.0 120.0h0L960.0 16.0");
+        for nothing in [&[][..], &[(0, f64::NAN)]] {
+            assert_eq!(drawn(nothing, None), "");
         }
     }
 

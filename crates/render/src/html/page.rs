@@ -80,6 +80,39 @@ impl Page {
     }
 }
 
+/// A page without scripts: a heading, and content.
+pub(super) fn plain(
+    kind: &str,
+    headline: &str,
+    about: Vec<String>,
+    content: Html,
+    footer: &str,
+) -> String {
+    let policy = format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {}",
+        digest(STYLE)
+    );
+    let title = Html::text(format!("{headline} – ds-plan {kind}"));
+    let about: Html = about.into_iter().map(|it| Html::of("li", it)).collect();
+    let header = Html::of(
+        "header",
+        [
+            Html::class("p", "eyebrow", [Html::text("ds-plan "), Html::of("span", kind)]),
+            Html::of("h1", headline),
+            Html::class("ul", "about", about),
+        ],
+    );
+    let body = [header, Html::of("main", content), Html::of("footer", footer)];
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{}\n</body>\n</html>\n",
+        title.as_str(),
+        Html::from(body).as_str()
+    )
+}
+
 /// The template with `content` in its placeholders. Inserted text is not searched for placeholders.
 fn filled(content: impl Fn(&str) -> String) -> String {
     let mut page = String::new();

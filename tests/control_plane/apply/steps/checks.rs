@@ -11,6 +11,7 @@ fn gates_decide_by_what_prometheus_knows() {
         answers_without_a_number,
         answers_with_gaps,
         a_bad_second_series,
+        a_rehearsal_of_a_recorded_series,
     ]);
 }
 
@@ -154,5 +155,78 @@ fn a_bad_second_series(plane: &ControlPlane) {
     scraped(&it.server, "max(agent_errors)", 0.5);
     thread::sleep(Duration::from_secs(1));
     it.run(4, &["aborted: gate errors failed: 0.5 at ", "node=gate-second-01"]);
+    it.is_aborted();
+}
+
+/// What a run of `-o json` did, as far as a rehearsal can predict it.
+#[derive(Debug, PartialEq)]
+struct Course {
+    deleted: Vec<String>,
+    /// Kind and step of each wait.
+    waits: Vec<(String, String)>,
+    exit: i64,
+    /// Name, code of the reason, and value of the gate that failed.
+    gate: [Value; 3],
+}
+
+impl Course {
+    /// The course, and the seconds from the first delete to the end.
+    fn of(output: &Output) -> (Self, i64) {
+        let text = stdout(output);
+        let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let events: Vec<Value> = events.collect();
+        let of = |kind: &'static str| events.iter().filter(move |event| event["event"] == kind);
+        let time = |event: &Value| event["time"].as_str().unwrap().parse::<Timestamp>().unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let ended = of("ended").next().unwrap();
+        let gate = &ended["failedGate"];
+        let waits = of("waitingFor").flat_map(|it| it["waitsFor"].as_array().unwrap());
+        let mut waits: Vec<_> = waits.map(|it| (text(&it["kind"]), text(&it["step"]))).collect();
+        waits.dedup();
+        let course = Self {
+            deleted: of("deleting").map(|it| text(&it["node"])).collect(),
+            waits,
+            exit: ended["exitCode"].as_i64().unwrap(),
+            gate: [&gate["check"], &gate["reason"]["code"], &gate["reason"]["value"]]
+                .map(Clone::clone),
+        };
+        let began = time(of("deleting").next().unwrap());
+        (course, time(ended).duration_since(began).as_secs())
+    }
+}
+
+/// Errors begin some time after the start of the recording, and as long after the start of the run.
+fn a_rehearsal_of_a_recorded_series(plane: &ControlPlane) {
+    const GOOD: Duration = Duration::from_secs(25);
+    let it = Gated::new(plane, "gate-recorded", "1m", OF_NODES);
+    thread::sleep(GOOD);
+    it.set(["5", "5"]);
+    scraped(&it.server, "min(agent_errors)", 5.0);
+    thread::sleep(Duration::from_secs(20));
+    // The recording begins with the good time; its end is now.
+    let folder = tempfile::tempdir().unwrap();
+    let answers = folder.path().join("answers.json");
+    let record = format!("--record={}", answers.display());
+    let checked = it.staged.fleet.checks(&it.staged.version("v2"), &["--over=45s", &record]);
+    assert_eq!(checked.status.code(), Some(4), "{}", output_text(&checked));
+    it.set(["0", "0"]);
+    scraped(&it.server, "max(agent_errors)", 0.0);
+
+    let answers = format!("--check-answers={}", answers.display());
+    let rehearsal = it.staged.run("v2", &["--rehearse", &answers, "--wait=5m", "-o", "json"]);
+    assert_eq!(it.staged.live().image, "v1", "a rehearsal changes nothing");
+    let real = thread::scope(|scope| {
+        let run = scope.spawn(|| it.staged.run("v2", &["--wait=5m", "-o", "json"]));
+        // The rehearsal begins with its first delete; a real run has to be started first.
+        wait_until("the canary", SOON, || it.staged.pods("v2").len() == 1);
+        thread::sleep(GOOD);
+        it.set(["5", "5"]);
+        run.join().unwrap()
+    });
+    let ((predicted, after), (done, took)) = (Course::of(&rehearsal), Course::of(&real));
+    assert_eq!(predicted, done, "{}", output_text(&real));
+    assert_eq!((done.exit, done.deleted.len()), (4, 1));
+    assert_eq!(done.waits, [("soak".to_owned(), "canary".to_owned())]);
+    assert!((after - took).abs() <= 8, "predicted {after} s, took {took} s");
     it.is_aborted();
 }

@@ -321,6 +321,7 @@ fn annotation(cluster: &Cluster, state: PauseState) -> String {
         failed: None,
         target: None,
         waits_for: Vec::new(),
+        failed_gate: None,
     };
     serde_json::to_string(&pause).unwrap()
 }

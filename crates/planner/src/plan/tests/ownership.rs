@@ -191,6 +191,7 @@ fn held(cluster: &Cluster, state: PauseState, failed: Option<String>) -> Snapsho
         failed,
         target: None,
         waits_for: Vec::new(),
+        failed_gate: None,
     };
     let mut snapshot = snapshot(cluster);
     let live = &mut snapshot.daemon_sets[0];

@@ -23,6 +23,7 @@ fn pause() -> PausedRollout {
         failed: None,
         target: None,
         waits_for: Vec::new(),
+        failed_gate: None,
     }
 }
 
