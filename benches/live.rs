@@ -131,7 +131,7 @@ impl Bench {
         let (sampled, bytes) = what();
         // The server's collector may still run.
         std::thread::sleep(Duration::from_millis(300));
-        let server = self.server.cpu() - before;
+        let server = self.server.cpu().saturating_sub(before);
         if !self.is_counted {
             return;
         }

@@ -32,7 +32,9 @@ pub(crate) fn load(plane: &ControlPlane, nodes: usize) -> TempDir {
     let mut rest = objects(&file, &["Node", "ControllerRevision", "Pod"]).peekable();
     while rest.peek().is_some() {
         let mut batch: Vec<Value> = rest.by_ref().take(BATCH).collect();
-        batch.iter_mut().for_each(|object| adopt(object, &uids));
+        for object in &mut batch {
+            adopt(object, &uids);
+        }
         create(plane, batch);
     }
     let folder = tempfile::tempdir().unwrap();
