@@ -70,6 +70,7 @@ fn options(flags: &GlobalFlags, shell: &Shell) -> ConnectOptions {
         as_user,
         as_groups,
         request_timeout,
+        concurrency,
         snapshot: _,
         signature: _,
         namespace: _,
@@ -87,6 +88,7 @@ fn options(flags: &GlobalFlags, shell: &Shell) -> ConnectOptions {
         search: Some(shell.variable("PATH").unwrap_or_default().into()),
         impersonate: user.map(|user| Impersonation { user, groups: as_groups.clone() }),
         request_timeout: *request_timeout,
+        concurrency: *concurrency,
         never_ask: false,
     }
 }

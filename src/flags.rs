@@ -8,6 +8,7 @@ pub(super) mod name;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,6 +68,11 @@ pub(super) struct GlobalFlags {
     #[arg(long, global = true, value_name = "TIME", value_parser = request_timeout)]
     #[arg(help_heading = heading::CLUSTER, conflicts_with = "snapshot")]
     pub(super) request_timeout: Option<Duration>,
+
+    /// Number of pages of lists to read from the server at a time; default: 4
+    #[arg(long, global = true, value_name = "NUMBER")]
+    #[arg(help_heading = heading::CLUSTER, conflicts_with = "snapshot")]
+    pub(super) concurrency: Option<NonZeroUsize>,
 
     /// Namespace of names and manifests that have none; only DaemonSets of it are selected
     ///

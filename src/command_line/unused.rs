@@ -8,7 +8,8 @@ use clap::{ArgMatches, Command};
 use super::is_given;
 
 /// The flags of a connection to a live cluster.
-const LIVE: [&str; 5] = ["kubeconfig", "context", "as", "as-group", "request-timeout"];
+const LIVE: [&str; 6] =
+    ["kubeconfig", "context", "as", "as-group", "request-timeout", "concurrency"];
 /// The flags of recordings.
 const RECORDED: [&str; 3] = ["snapshot", "require-signature", "signature-issuer"];
 /// The flags of reading manifests.

@@ -1,6 +1,8 @@
 //! Snapshots of a real cluster are equal, whether read live, recorded by kubectl, or recorded by
 //! us.
 
+mod formats;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;

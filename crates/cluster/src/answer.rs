@@ -1,12 +1,14 @@
-//! Reads the body of an answer, up to a size limit.
+//! Reads the body of an answer, up to a size limit, and its format.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 
 use http::Response;
+use http::header::{CONTENT_TYPE, HeaderMap};
 use http_body::Body as _;
 use kube::client::Body;
 
+use super::decode::protobuf::envelope;
 use super::failure::{self, Failure};
 use super::recorded::object_scanner::ObjectScanner;
 use super::verb::Verb;
@@ -18,26 +20,76 @@ const LARGEST_ANSWER: usize = 16 << 20;
 /// The bytes read of an error answer.
 const LARGEST_REFUSAL: usize = 1 << 20;
 
-/// The body of a 2xx answer to a request of this verb.
-pub(super) async fn read(answer: Response<Body>, verb: Verb) -> Result<Vec<u8>, Failure> {
+/// The format of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// JSON, or anything else that is not protobuf.
+    Json,
+    /// Protobuf in the envelope of Kubernetes.
+    Protobuf,
+}
+
+/// The media type of protobuf.
+pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+impl Format {
+    /// The format that an answer states. A server that has no protobuf for a resource, such as an
+    /// aggregated one, answers with JSON.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let stated = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let media_type = stated.and_then(|value| value.split(';').next()).unwrap_or_default();
+        let is_protobuf = media_type.trim().eq_ignore_ascii_case(PROTOBUF);
+        if is_protobuf { Self::Protobuf } else { Self::Json }
+    }
+}
+
+/// A 2xx answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) format: Format,
+    pub(super) body: Vec<u8>,
+}
+
+/// Looks at the bytes of an answer in protobuf while they arrive, until it returns true.
+pub(super) type Peek<'p> = &'p (dyn Fn(&[u8]) -> bool + Sync);
+
+/// The bytes of an answer that are looked at while they arrive.
+const PEEKED: usize = 64 << 10;
+
+/// Reads a 2xx answer to a request of this verb.
+pub(super) async fn read(
+    answer: Response<Body>,
+    verb: Verb,
+    peek: Option<Peek<'_>>,
+) -> Result<Answer, Failure> {
+    let format = Format::of(answer.headers());
     let limit = if verb == Verb::List { LARGEST_PAGE } else { LARGEST_ANSWER };
-    let (body, is_whole) = beginning(answer.into_body(), limit).await?;
+    let peek = peek.filter(|_| format == Format::Protobuf);
+    let (body, is_whole) = beginning(answer.into_body(), limit, peek).await?;
     if !is_whole {
         return Err(Failure::TooLarge(limit));
     }
-    if ends_in_the_middle(&body) {
+    let is_cut = match format {
+        Format::Json => ends_in_the_middle(&body),
+        Format::Protobuf => envelope::ends_in_the_middle(&body),
+    };
+    if is_cut {
         return Err(Failure::BrokenOff("the answer is incomplete".to_owned()));
     }
-    Ok(body)
+    Ok(Answer { format, body })
 }
 
 /// The beginning of the body of an error answer.
 pub(super) async fn read_refusal(body: Body) -> Result<Vec<u8>, Failure> {
-    Ok(beginning(body, LARGEST_REFUSAL).await?.0)
+    Ok(beginning(body, LARGEST_REFUSAL, None).await?.0)
 }
 
 /// At most `limit` bytes of a body, and whether that is all of it.
-async fn beginning(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), Failure> {
+async fn beginning(
+    mut body: Body,
+    limit: usize,
+    mut peek: Option<Peek<'_>>,
+) -> Result<(Vec<u8>, bool), Failure> {
     let mut bytes = Vec::new();
     while let Some(frame) = frame(&mut body).await {
         let frame = frame.map_err(|error| Failure::BrokenOff(failure::root(&error)))?;
@@ -46,6 +98,7 @@ async fn beginning(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), Fail
         if frame.len() > room {
             return Ok((bytes, false));
         }
+        peek = peek.filter(|peek| bytes.len() < PEEKED && !peek(&bytes));
     }
     Ok((bytes, true))
 }

@@ -75,7 +75,7 @@ impl LiveCluster {
     ) -> Result<(), Error> {
         let mut read = stream::iter(wanted)
             .map(|key| async { (self.approvals_of(&key).await, key) })
-            .buffered(AT_ONCE);
+            .buffered(AT_ONCE.get());
         while let Some((read, key)) = read.next().await {
             let Approvals { by_step, unreadable, is_record: _ } = match read {
                 Ok(read) => read,

@@ -9,6 +9,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct ConnectOptions {
     pub impersonate: Option<Impersonation>,
     /// `--request-timeout`; without it, each kind of request has its own.
     pub request_timeout: Option<Duration>,
+    /// `--concurrency`: the number of pages of lists that are in flight at a time; without it, 4.
+    pub concurrency: Option<NonZeroUsize>,
     /// Whether a credential plugin must not use the terminal (upstream: `interactiveMode: Never`).
     pub never_ask: bool,
 }
@@ -87,7 +90,10 @@ pub async fn connect(options: &ConnectOptions) -> Result<LiveCluster, Error> {
         config.auth_info.impersonate_uid = None;
         config.auth_info.impersonate_user_extra = None;
     }
-    let requests = requests(config, plugin).await?.limited_by(options.request_timeout);
+    let mut requests = requests(config, plugin).await?.limited_by(options.request_timeout);
+    if let Some(pages) = options.concurrency {
+        requests = requests.with_concurrency(pages);
+    }
     Ok(LiveCluster::new(requests, cluster, default_namespace))
 }
 

@@ -1,9 +1,11 @@
-//! Decodes objects from the API server's JSON into the slim model. Live and recorded objects use
-//! the same decoder, so that the two cannot differ.
+//! Decodes objects from the API server's JSON into the slim model, and nodes and pods from its
+//! protobuf (`protobuf`), too. Live and recorded objects use the same decoder, so that the two cannot
+//! differ.
 //!
 //! Missing fields become Go's zero values, as in upstream's decoder; but an object without a name
 //! or uid is an error. Not here: reading the text.
 
+mod condition;
 mod context;
 mod controller_revision;
 mod daemon_set;
@@ -15,6 +17,7 @@ mod namespace;
 mod neighbour;
 mod node;
 mod pod;
+pub(super) mod protobuf;
 pub(super) mod record;
 mod rest;
 mod service;
@@ -25,12 +28,13 @@ pub(super) use neighbour::read as read_neighbour;
 pub use slim::SlimDecoder;
 pub use snapshot_builder::Object;
 pub(super) use snapshot_builder::{
-    KUBE_SYSTEM, SnapshotBuilder, one_daemon_set, one_record, one_revision, reason_alone,
+    KUBE_SYSTEM, SnapshotBuilder, has_protobuf, one_daemon_set, one_record, one_revision,
+    reason_alone,
 };
 
-use jiff::Timestamp;
 use serde::Deserialize;
 
+use self::condition::Condition;
 use self::context::{Cause, Context, Text};
 use self::metadata::Metadata;
 use super::Kind;
@@ -84,34 +88,10 @@ pub(super) fn cut(message: &str) -> Box<str> {
     }
 }
 
-/// A condition of a node or pod.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Condition<'a> {
-    #[serde(borrow, rename = "type", default)]
-    kind: Text<'a>,
-    #[serde(borrow, default)]
-    status: Text<'a>,
-    #[serde(borrow)]
-    reason: Option<Text<'a>>,
-    #[serde(borrow)]
-    message: Option<Text<'a>>,
-    #[serde(default, deserialize_with = "lenient::moment")]
-    last_transition_time: Option<Timestamp>,
-    #[serde(default, deserialize_with = "lenient::moment")]
-    last_heartbeat_time: Option<Timestamp>,
-    #[serde(default, deserialize_with = "lenient::moment")]
-    last_probe_time: Option<Timestamp>,
-}
-
-impl Condition<'_> {
-    fn newest(&self) -> Option<Timestamp> {
-        self.last_transition_time.max(self.last_heartbeat_time).max(self.last_probe_time)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
     use daemonset::model::{ClusterInfo, Coverage, Node, Pod, Snapshot};
 

@@ -14,6 +14,7 @@ use kube::client::AuthError;
 use serde::Deserialize;
 
 use super::Error;
+use super::decode::protobuf::envelope;
 
 /// The timeout of a TCP and TLS connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -111,6 +112,12 @@ impl Refusal {
         }
         let message = String::from_utf8_lossy(body).trim().chars().take(200).collect();
         Self { code, message, retry_after, ..Self::default() }
+    }
+
+    /// Reads a `Status` that is encoded as protobuf, without its causes: lists have none.
+    pub(super) fn read_protobuf(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        let (message, reason) = envelope::status(body).unwrap_or_default();
+        Self { code, message, reason, retry_after, ..Self::default() }
     }
 }
 

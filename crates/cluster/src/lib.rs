@@ -18,6 +18,7 @@ mod error;
 mod failure;
 mod header;
 mod kind;
+mod link;
 mod list;
 mod live;
 mod lock;

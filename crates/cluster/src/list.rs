@@ -3,22 +3,26 @@
 //! The first page is read without a resource version, so it is consistent; the next pages have the
 //! same resource version. When that version expires (410), the list starts again.
 //!
-//! A page has 500 objects. It is decoded on another thread while the next one is fetched, and
-//! dropped after that; so at most two pages of a list are in memory. A snapshot reads the pages of
-//! nodes, and for each selected namespace the pages of its pods, DaemonSets and revisions; in
+//! A page has 500 objects. It is decoded on another thread while the next ones are fetched, and
+//! dropped after that; so of each list, at most as many pages are in memory as requests may be in
+//! flight, and the one that is decoded. A snapshot reads the pages of nodes, and for each selected namespace the pages of its pods, DaemonSets and revisions; in
 //! addition one list of namespaces and the version. The number of DaemonSets does not matter.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fmt::Display;
 use std::panic;
 
-use futures::channel::oneshot;
+use futures::channel::mpsc::{self, UnboundedSender};
+use futures::future::{Fuse, FutureExt as _};
+use futures::stream::{FuturesOrdered, StreamExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::task::JoinError;
 
+use super::answer::{Answer, Format};
+use super::decode::protobuf::envelope::{self, ListPage};
 use super::failure::{Failure, Refusal};
-use super::request::{Call, Requests};
+use super::request::{Accept, Call, Requests};
 use super::{Error, Kind, Permission, Resource, Verb, uri};
 use daemonset::model::NamespaceName;
 
@@ -64,20 +68,30 @@ impl List {
     }
 
     /// The request for one page.
-    fn call(&self, page_size: u32, token: Option<&str>) -> Call {
+    fn call(&self, page_size: u32, token: Option<&str>, accept: Accept) -> Call {
         let path = self.kind.path(self.namespace.as_ref());
         let limit: Option<&dyn Display> = Some(&page_size);
         let token = token.as_ref().map(|token| token as &dyn Display);
         let pairs = [("limit", limit), ("continue", token)];
         let uri = uri::with_query(path, pairs.into_iter().chain(self.narrowed.pairs()));
-        Call::list(Resource::Of(self.kind), uri)
+        Call { accept, ..Call::list(Resource::Of(self.kind), uri) }
     }
+}
+
+/// An object of a list, in the format of the answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Encoded<'a> {
+    Json(&'a str),
+    Protobuf(&'a [u8]),
 }
 
 /// Receives the objects of one list.
 pub(super) trait Sink: Send + 'static {
+    /// The formats that it reads for objects of a kind.
+    fn accepts(kind: Kind) -> Accept;
+
     /// Adds one object; `index` is its place in the list, from 0.
-    fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error>;
+    fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error>;
 
     /// Whether any of the objects is owned by a record.
     fn has_seen_record(&self) -> bool;
@@ -132,37 +146,120 @@ impl From<Error> for Stopped {
     }
 }
 
-/// Reads the pages of a list. Each page is decoded on another thread while the next one is fetched,
-/// so that at most two pages of a list are in memory.
+/// Reads the pages of a list. Pages are decoded on another thread, one after the other, while the
+/// next ones are fetched. The beginning of a page has the token of the next one: from the second
+/// page on, several are in flight.
 async fn pages<S: Sink>(
     requests: &Requests,
     list: &List,
     page_size: u32,
     sink: S,
 ) -> Result<S, Stopped> {
+    let (report, mut reports) = mpsc::unbounded();
+    let fetch = Fetch { requests, list, page_size, accept: S::accepts(list.kind), report };
+    let mut tokens = Tokens::of(list.kind);
+    let mut fetching = FuturesOrdered::new();
+    let mut fetched = VecDeque::new();
     let path = list.kind.path(list.namespace.as_ref());
-    let fetch = async |token: Option<&str>| {
-        let call = list.call(page_size, token);
-        let body = requests.send(&call).await;
-        body.map_err(|failure| stopped(requests, list, failure, &call))
-    };
-    let mut tokens = HashSet::new();
-    let mut taker = Taker { kind: list.kind, path, taken: 0, sink };
-    let mut body = fetch(None).await?;
+    let mut idle = Some(Taker { kind: list.kind, path, pages: 0, taken: 0, sink });
+    let mut decoding = Fuse::terminated();
+    fetching.push_back(fetch.page(0, None));
     loop {
-        let (report_next, next) = oneshot::channel();
-        let decoding = requests.decode(move || taker.take(&body, report_next));
-        // If the page cannot be read, nothing is sent; the error comes from decoding.
-        let Some(next) = next.await.unwrap_or_default() else {
-            return Ok(finished(decoding.await)?.sink);
-        };
-        let is_too_long = tokens.len() >= MOST_PAGES || next.len() > LONGEST_TOKEN;
-        if is_too_long || !tokens.insert(next.clone()) {
-            return Err(Error::EndlessList { kind: list.kind }.into());
+        if !fetched.is_empty()
+            && let Some(taker) = idle.take()
+            && let Some(answer) = fetched.pop_front()
+        {
+            let report = fetch.report.clone();
+            decoding = requests.decode(move || taker.take(&answer, &report)).fuse();
         }
-        let (decoded, fetched) = futures::join!(decoding, fetch(Some(&next)));
-        taker = finished(decoded)?;
-        body = fetched?;
+        // Each page reports whether there is a next one, or is an error.
+        let has_room = fetching.len() + fetched.len() < requests.concurrency();
+        tokio::select! {
+            biased;
+            Some(next) = reports.next(), if has_room => {
+                if let Some((page, token)) = tokens.next(next)? {
+                    fetching.push_back(fetch.page(page, Some(token)));
+                }
+            }
+            decoded = &mut decoding => idle = Some(finished(decoded)?),
+            Some(answer) = fetching.next() => fetched.push_back(answer?),
+        }
+        if let Some(taker) = idle.take_if(|taker| tokens.is_last(taker.pages)) {
+            return Ok(taker.sink);
+        }
+    }
+}
+
+/// Fetches the pages of a list.
+struct Fetch<'r> {
+    requests: &'r Requests,
+    list: &'r List,
+    page_size: u32,
+    accept: Accept,
+    report: UnboundedSender<Next>,
+}
+
+impl Fetch<'_> {
+    /// Fetches a page, and reports the token of the next one as soon as it is known.
+    async fn page(&self, page: usize, token: Option<String>) -> Result<Answer, Stopped> {
+        let call = self.list.call(self.page_size, token.as_deref(), self.accept);
+        let peek = |beginning: &[u8]| {
+            // Without a token, a second attempt may read a newer version of the list.
+            if page == 0 {
+                return true;
+            }
+            let Some(metadata) = envelope::list_metadata(beginning) else { return false };
+            // The receiver is dropped when reading was cancelled.
+            let _ = self.report.unbounded_send(Next { page, token: metadata.next() });
+            true
+        };
+        let answer = self.requests.send_page(&call, &peek).await;
+        answer.map_err(|failure| stopped(self.requests, self.list, failure, &call))
+    }
+}
+
+/// The token in a page.
+struct Next {
+    /// The index of the page.
+    page: usize,
+    /// The token of the page after it; `None` for the last page.
+    token: Option<String>,
+}
+
+/// The tokens that are known so far.
+struct Tokens {
+    kind: Kind,
+    seen: HashSet<String>,
+    /// The number of pages whose [`Next`] is known.
+    known: usize,
+    is_complete: bool,
+}
+
+impl Tokens {
+    fn of(kind: Kind) -> Self {
+        Self { kind, seen: HashSet::new(), known: 0, is_complete: false }
+    }
+
+    /// The next page to fetch. A page reports again when it is fetched again or decoded.
+    fn next(&mut self, Next { page, token }: Next) -> Result<Option<(usize, String)>, Error> {
+        if page != self.known {
+            return Ok(None);
+        }
+        self.known += 1;
+        let Some(token) = token else {
+            self.is_complete = true;
+            return Ok(None);
+        };
+        let is_too_long = self.seen.len() >= MOST_PAGES || token.len() > LONGEST_TOKEN;
+        if is_too_long || !self.seen.insert(token.clone()) {
+            return Err(Error::EndlessList { kind: self.kind });
+        }
+        Ok(Some((self.known, token)))
+    }
+
+    /// Whether a list of this many pages is complete.
+    fn is_last(&self, pages: usize) -> bool {
+        self.is_complete && self.known == pages
     }
 }
 
@@ -170,31 +267,57 @@ async fn pages<S: Sink>(
 struct Taker<S> {
     kind: Kind,
     path: String,
+    /// The number of decoded pages.
+    pages: usize,
+    /// The number of decoded objects.
     taken: usize,
     sink: S,
 }
 
 impl<S: Sink> Taker<S> {
-    /// Sends the token of the next page, if there is one, then adds the objects of this page.
-    fn take(
-        mut self,
-        body: &[u8],
-        report_next: oneshot::Sender<Option<String>>,
-    ) -> Result<Self, Error> {
-        let page: Page<'_> = serde_json::from_slice(body).map_err(|error| Error::NotAnAnswer {
-            request: format!("GET {}", self.path),
-            reason: error.to_string(),
-        })?;
-        if let Some(version) = page.metadata.version.filter(|_| self.taken == 0) {
+    /// Reports the token of the next page, if there is one, then adds the objects of this page.
+    fn take(mut self, answer: &Answer, report: &UnboundedSender<Next>) -> Result<Self, Error> {
+        match answer.format {
+            Format::Json => {
+                let page = serde_json::from_slice(&answer.body);
+                let page: Page<'_> = page.map_err(|error| self.not_a_page(error.to_string()))?;
+                self.begin(page.metadata, report);
+                for item in page.items.into_iter().flatten() {
+                    self.add(Encoded::Json(item.get()))?;
+                }
+            }
+            Format::Protobuf => {
+                let page = ListPage::open(&answer.body, self.kind);
+                let page = page.map_err(|reason| self.not_a_page(reason))?;
+                let ListPage { metadata, .. } = &page;
+                let metadata = PageMetadata { next: metadata.next(), version: metadata.version() };
+                self.begin(metadata, report);
+                for item in page.items() {
+                    self.add(Encoded::Protobuf(item))?;
+                }
+            }
+        }
+        self.pages += 1;
+        Ok(self)
+    }
+
+    fn not_a_page(&self, reason: String) -> Error {
+        Error::NotAnAnswer { request: format!("GET {}", self.path), reason }
+    }
+
+    fn begin(&mut self, metadata: PageMetadata, report: &UnboundedSender<Next>) {
+        if let Some(version) = metadata.version.filter(|_| self.taken == 0) {
             self.sink.version(&version);
         }
-        // The receiver is gone when reading was cancelled.
-        let _ = report_next.send(page.metadata.next.filter(|next| !next.is_empty()));
-        for item in page.items.into_iter().flatten() {
-            self.sink.object(self.kind, self.taken, item.get())?;
-            self.taken += 1;
-        }
-        Ok(self)
+        let token = metadata.next.filter(|next| !next.is_empty());
+        // The receiver is dropped when reading was cancelled.
+        let _ = report.unbounded_send(Next { page: self.pages, token });
+    }
+
+    fn add(&mut self, object: Encoded<'_>) -> Result<(), Error> {
+        self.sink.object(self.kind, self.taken, object)?;
+        self.taken += 1;
+        Ok(())
     }
 }
 

@@ -1,16 +1,17 @@
 //! The live cluster: the lists of a snapshot, and which of them are optional.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::decode::{KUBE_SYSTEM, SnapshotBuilder};
+use super::decode::{KUBE_SYSTEM, SnapshotBuilder, has_protobuf};
 use super::failure::{Failure, Plugin, Refusal};
-use super::list::{self, List, Narrowed, Sink};
-use super::request::{Call, Decoding, Requests};
+use super::list::{self, Encoded, List, Narrowed, Sink};
+use super::request::{Accept, Call, Decoding, Requests};
 use super::{Error, Kind, RequestCounts, Resource};
 use daemonset::model::{
     ClusterInfo, Coverage, DesiredDaemonSet, ManagedBy, NamespaceName, Pod, RECORD_LABEL, Snapshot,
@@ -22,8 +23,8 @@ const PAGE_SIZE: u32 = 500;
 /// The name of a server without an address, for messages.
 const EMBEDDED: &str = "the embedded cluster";
 
-/// The number of lists read concurrently.
-pub(super) const AT_ONCE: usize = 8;
+/// The number of lists read concurrently; `Requests` limits their pages.
+pub(super) const AT_ONCE: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
 /// The namespaces whose objects are read.
 ///
@@ -161,7 +162,8 @@ impl LiveCluster {
         default_namespace: NamespaceName,
     ) -> Self {
         let requests = Requests::new(client, Plugin::none(), EMBEDDED.into());
-        Self::new(requests.decoding(Decoding::InPlace), name, default_namespace)
+        let requests = requests.decoding(Decoding::InPlace).with_concurrency(AT_ONCE);
+        Self::new(requests, name, default_namespace)
     }
 
     /// Sets the number of objects per page, 500 by default; 0 is no limit.
@@ -326,7 +328,7 @@ impl LiveCluster {
                     Err(error) => Err(error),
                 }
             })
-            .buffer_unordered(AT_ONCE);
+            .buffer_unordered(AT_ONCE.get());
         let mut read = Vec::new();
         let mut missing = Vec::new();
         let mut first_message = None;
@@ -367,7 +369,7 @@ impl LiveCluster {
             match self.requests.send(&call).await {
                 Ok(body) => {
                     let json = String::from_utf8_lossy(&body);
-                    sink.object(Kind::Namespace, index, &json)?;
+                    sink.object(Kind::Namespace, index, Encoded::Json(&json))?;
                 }
                 // Forbidden as well, or does not exist.
                 Err(Failure::Status(Refusal { code: 403 | 404, .. })) => {}
@@ -417,10 +419,16 @@ impl Decoder {
 }
 
 impl Sink for Decoder {
-    fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error> {
-        self.snapshot_builder
-            .add(kind, index, json)
-            .map_err(|object| Error::Object { origin: self.server.clone(), object })
+    fn accepts(kind: Kind) -> Accept {
+        if has_protobuf(kind) { Accept::Protobuf } else { Accept::Json }
+    }
+
+    fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error> {
+        let added = match object {
+            Encoded::Json(json) => self.snapshot_builder.add(kind, index, json),
+            Encoded::Protobuf(bytes) => self.snapshot_builder.add_protobuf(kind, index, bytes),
+        };
+        added.map_err(|object| Error::Object { origin: self.server.clone(), object })
     }
 
     fn version(&mut self, version: &str) {

@@ -20,8 +20,9 @@ use tempfile::{NamedTempFile, SpooledTempFile};
 
 use super::decode::KUBE_SYSTEM;
 use super::header::{self, Header, HeaderCluster};
-use super::list::{List, Sink};
+use super::list::{Encoded, List, Sink};
 use super::live::{LiveCluster, Records, Scope};
+use super::request::Accept;
 use super::{Error, Kind, ObjectError};
 use daemonset::model::mask::Salt;
 use daemonset::model::{FAILED_TEMPLATES_ANNOTATION, STEPS_ANNOTATION, Uid};
@@ -173,16 +174,19 @@ impl Spool {
 }
 
 impl Sink for Spool {
-    fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error> {
-        let whole: Value = serde_json::from_str(json).map_err(|error| Error::Object {
+    /// Always JSON, of which a recording keeps parts.
+    fn accepts(_kind: Kind) -> Accept {
+        Accept::Json
+    }
+
+    fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error> {
+        let whole = match object {
+            Encoded::Json(json) => serde_json::from_str(json).map_err(|error| error.to_string()),
+            Encoded::Protobuf(_) => Err("is protobuf instead of JSON".to_owned()),
+        };
+        let whole: Value = whole.map_err(|reason| Error::Object {
             origin: self.server.clone(),
-            object: ObjectError {
-                kind,
-                index,
-                name: None,
-                path: String::new(),
-                reason: error.to_string(),
-            },
+            object: ObjectError { kind, index, name: None, path: String::new(), reason },
         })?;
         let metadata = &whole["metadata"];
         if kind == Kind::Namespace && metadata["name"] == KUBE_SYSTEM {

@@ -3,6 +3,7 @@
 //! kube's own retry is off: it would retry any verb, deletes and evictions too.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,11 +14,13 @@ use http::{Response, response};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
+use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
-use super::answer;
+use super::answer::{self, Answer, Format, Peek};
 use super::failure::{self, Failure, Plugin, Refusal};
+use super::link::Link;
 use super::lock::clock::Clock;
 use super::lock::fence::Fence;
 use super::retry::{self, History, Repeat};
@@ -38,10 +41,35 @@ pub(super) struct Call {
     pub(super) repeat: Repeat,
     /// The timeout of one attempt.
     pub(super) limit: Duration,
+    /// The formats that are read.
+    pub(super) accept: Accept,
+    /// Whether the server must not compress the answer.
+    pub(super) is_plain: bool,
+}
+
+/// The formats of answers that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accept {
+    Json,
+    /// Protobuf, or JSON from a server that does not have it.
+    Protobuf,
+}
+
+impl Accept {
+    /// The value of the header `Accept`.
+    fn header(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf, application/json",
+        }
+    }
 }
 
 /// The timeout of one attempt, except for lists.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+
+/// The number of pages of lists that are in flight at a time, unless it is set.
+const CONCURRENCY: usize = 4;
 
 impl Call {
     /// A request that reads one object.
@@ -53,6 +81,8 @@ impl Call {
             body: None,
             repeat: Repeat::Harmless,
             limit: REQUEST_LIMIT,
+            accept: Accept::Json,
+            is_plain: false,
         }
     }
 
@@ -70,9 +100,10 @@ impl Call {
         let mut request = http::Request::builder()
             .method(self.verb.method())
             .uri(&self.uri)
-            .header(ACCEPT, "application/json");
-        if self.verb == Verb::Watch {
-            // Servers since 1.37 compress each event separately; only the first would be decoded.
+            .header(ACCEPT, self.accept.header());
+        // Servers since 1.37 compress each event of a watch separately; only the first would be
+        // decoded.
+        if self.is_plain || self.verb == Verb::Watch {
             request = request.header(ACCEPT_ENCODING, "identity");
         }
         let body = match &self.body {
@@ -107,6 +138,10 @@ pub(super) struct Requests {
     clock: Clock,
     counter: Counter,
     decoding: Decoding,
+    /// One permit for each page that may be in flight.
+    pages: Semaphore,
+    concurrency: usize,
+    link: Link,
     /// `--request-timeout`: replaces the timeouts of requests that have no reason for their own.
     limit: Option<Duration>,
 }
@@ -131,6 +166,9 @@ impl Requests {
             clock: tokio_clock(),
             counter: Counter::default(),
             decoding: Decoding::Beside,
+            pages: Semaphore::new(CONCURRENCY),
+            concurrency: CONCURRENCY,
+            link: Link::default(),
             limit: None,
         }
     }
@@ -140,6 +178,18 @@ impl Requests {
     pub(super) fn limited_by(mut self, limit: Option<Duration>) -> Self {
         self.limit = limit;
         self
+    }
+
+    /// Sets the number of pages of lists that may be in flight at a time.
+    pub(super) fn with_concurrency(mut self, pages: NonZeroUsize) -> Self {
+        self.concurrency = pages.get();
+        self.pages = Semaphore::new(pages.get());
+        self
+    }
+
+    /// The number of pages of lists that may be in flight at a time.
+    pub(super) fn concurrency(&self) -> usize {
+        self.concurrency
     }
 
     /// Measures time by this clock instead of tokio's, which stops while the machine is suspended.
@@ -212,17 +262,35 @@ impl Requests {
         self.send_under(None, call).await
     }
 
+    /// As [`send`](Self::send), for one page of a list: with a limit of concurrent requests, and a
+    /// look at the beginning of the page before it is complete.
+    pub(super) async fn send_page(&self, call: &Call, peek: Peek<'_>) -> Result<Answer, Failure> {
+        // Never closed, so always acquired.
+        let _permit = self.pages.acquire().await.ok();
+        let call = Call { is_plain: self.link.is_fast(), ..call.clone() };
+        self.repeat_under(None, &call, Some(peek)).await
+    }
+
     /// As [`send`](Self::send). With a fence, each attempt is sent only while the lock is fresh.
     pub(super) async fn send_under(
         &self,
         fence: Option<&Fence>,
         call: &Call,
     ) -> Result<Vec<u8>, Failure> {
+        self.repeat_under(fence, call, None).await.map(|answer| answer.body)
+    }
+
+    async fn repeat_under(
+        &self,
+        fence: Option<&Fence>,
+        call: &Call,
+        peek: Option<Peek<'_>>,
+    ) -> Result<Answer, Failure> {
         let mut history = History::new(call.repeat);
         let mut waits = retry::waits();
         loop {
-            let failure = match self.attempt_under(fence, call).await {
-                Ok(body) => return Ok(body),
+            let failure = match self.attempt_under(fence, call, peek).await {
+                Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
             let answered = self.answered.load(Ordering::Relaxed);
@@ -234,12 +302,17 @@ impl Requests {
         }
     }
 
-    async fn attempt_under(&self, fence: Option<&Fence>, call: &Call) -> Result<Vec<u8>, Failure> {
+    async fn attempt_under(
+        &self,
+        fence: Option<&Fence>,
+        call: &Call,
+        peek: Option<Peek<'_>>,
+    ) -> Result<Answer, Failure> {
         match fence {
-            None => self.attempt(call).await,
+            None => self.attempt_for_answer(call, peek).await,
             Some(fence) => {
                 let _passage = fence.pass().await.ok_or(Failure::Unlocked)?;
-                let answer = fence.unless_over(self.attempt(call)).await;
+                let answer = fence.unless_over(self.attempt_for_answer(call, peek)).await;
                 answer.unwrap_or(Err(Failure::LockRanOut))
             }
         }
@@ -247,7 +320,22 @@ impl Requests {
 
     /// Sends a request once and reads the whole answer.
     pub(super) async fn attempt(&self, call: &Call) -> Result<Vec<u8>, Failure> {
-        let exchange = async { answer::read(self.open(call).await?, call.verb).await };
+        self.attempt_for_answer(call, None).await.map(|answer| answer.body)
+    }
+
+    async fn attempt_for_answer(
+        &self,
+        call: &Call,
+        peek: Option<Peek<'_>>,
+    ) -> Result<Answer, Failure> {
+        let exchange = async {
+            let answer = self.open(call).await?;
+            let begun = self.clock.now();
+            let answer = answer::read(answer, call.verb, peek).await?;
+            let took = self.clock.now().saturating_sub(begun);
+            self.link.observe(answer.body.len(), took, call.is_plain);
+            Ok(answer)
+        };
         let limit = self.limit_of(call);
         let answer = tokio::time::timeout(limit, exchange).await;
         answer.unwrap_or_else(|_| {
@@ -317,8 +405,11 @@ async fn refused(head: &response::Parts, date: Option<Timestamp>, body: Body) ->
         Ok(body) => body,
         Err(failure) => return failure,
     };
-    let retry_after = retry_after(&head.headers, date);
-    Failure::Status(Refusal::read(head.status.as_u16(), retry_after, &body))
+    let (code, retry_after) = (head.status.as_u16(), retry_after(&head.headers, date));
+    Failure::Status(match Format::of(&head.headers) {
+        Format::Json => Refusal::read(code, retry_after, &body),
+        Format::Protobuf => Refusal::read_protobuf(code, retry_after, &body),
+    })
 }
 
 fn date_of(headers: &HeaderMap) -> Option<Timestamp> {

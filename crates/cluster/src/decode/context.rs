@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::lenient;
+use super::protobuf::Malformed;
 use daemonset::model::Interner;
 
 /// Why an object could not be decoded, without its name.
@@ -17,12 +18,20 @@ pub(super) enum Cause {
     Missing(&'static str),
     /// The text in a field cannot be parsed: the field's path, and the cause.
     Inside(&'static str, String),
+    /// The protobuf message is not one.
+    Malformed(Malformed),
 }
 
 impl From<serde_json::Error> for Cause {
     /// Drops the error: the slow path decodes again to find the path for the message.
     fn from(_: serde_json::Error) -> Self {
         Self::Shape
+    }
+}
+
+impl From<Malformed> for Cause {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
     }
 }
 

@@ -38,6 +38,15 @@ pub(crate) fn clamped(text: &str) -> Result<Timestamp, jiff::Error> {
     }
 }
 
+/// The time at these seconds since 1970, clamped to the accepted range. `None` is the zero time of
+/// the API, which JSON has as `null`.
+pub(super) fn from_seconds(seconds: i64) -> Option<Timestamp> {
+    if seconds == EARLIEST {
+        return None;
+    }
+    Timestamp::from_second(seconds.clamp(EARLIEST, LATEST)).ok()
+}
+
 fn is_beyond(text: &str) -> bool {
     let year = text.split_once('-').map(|(year, _)| year);
     year.is_some_and(|year| {

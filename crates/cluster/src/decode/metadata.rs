@@ -1,5 +1,7 @@
 //! Decodes `metadata`: the fields that any of the kinds needs.
 
+mod protobuf;
+
 use std::fmt;
 
 use jiff::Timestamp;
@@ -37,7 +39,7 @@ pub(super) struct Metadata<'a, A = IgnoredAny> {
     pub(super) generation: i64,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct OwnerReference<'a> {
     #[serde(borrow, default)]
     kind: Text<'a>,
@@ -48,7 +50,7 @@ struct OwnerReference<'a> {
     controller: Option<bool>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct ManagedFields {
     #[serde(default, deserialize_with = "lenient::moment")]
     time: Option<Timestamp>,

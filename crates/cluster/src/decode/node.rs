@@ -1,5 +1,7 @@
 //! `v1` Node.
 
+mod protobuf;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -10,7 +12,7 @@ use daemonset::model::{
     Interner, Node, NodeCondition, NodeReadiness, Taint, TaintEffect, null_as_default,
 };
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct Wire<'a> {
     #[serde(borrow, default)]
@@ -30,7 +32,7 @@ struct Spec<'a> {
     unschedulable: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct WireTaint<'a> {
     #[serde(borrow, default)]
     key: Text<'a>,

@@ -1,5 +1,7 @@
 //! `v1` Pod: its node, its readiness, and why it is not running.
 
+mod protobuf;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -16,7 +18,7 @@ use daemonset::model::{
 /// in whole seconds.
 const TAKEN_UP: SignedDuration = SignedDuration::from_secs(1);
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct Wire<'a> {
     #[serde(borrow, default)]
@@ -36,34 +38,34 @@ struct Spec<'a> {
     affinity: Option<Affinity<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Affinity<'a> {
     #[serde(borrow)]
     node_affinity: Option<NodeAffinity<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct NodeAffinity<'a> {
     #[serde(borrow, rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     required: Option<Required<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Required<'a> {
     #[serde(borrow, default, deserialize_with = "null_as_default")]
     node_selector_terms: Vec<Term<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Term<'a> {
     #[serde(borrow, default, deserialize_with = "null_as_default")]
     match_fields: Vec<Requirement<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Requirement<'a> {
     #[serde(borrow, default)]
     key: Text<'a>,
@@ -92,7 +94,7 @@ struct Status<'a> {
     container_statuses: Vec<ContainerStatus<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ContainerStatus<'a> {
     #[serde(borrow, default)]
@@ -118,7 +120,7 @@ struct State<'a> {
     terminated: Option<Terminated<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Waiting<'a> {
     #[serde(borrow)]
     reason: Option<Text<'a>>,
@@ -126,14 +128,14 @@ struct Waiting<'a> {
     message: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Running {
     #[serde(default, deserialize_with = "lenient::moment")]
     started_at: Option<Timestamp>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Terminated<'a> {
     #[serde(default)]

@@ -1,5 +1,7 @@
 //! Collects the decoded objects of a snapshot. Each object is decoded at once and its text dropped.
 
+mod protobuf;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -15,6 +17,8 @@ use daemonset::model::{
     ClusterInfo, Coverage, DaemonSet, Interner, Lease, Namespace, Node, Pod, Revision, Service,
     Snapshot, Uid,
 };
+
+pub(crate) use protobuf::has_protobuf;
 
 /// The namespace whose uid serves as the cluster's identity.
 pub(crate) const KUBE_SYSTEM: &str = "kube-system";
@@ -378,6 +382,7 @@ fn explain(kind: Kind, index: usize, json: &str, cause: &Cause) -> ObjectError {
     let (path, reason) = match cause {
         Cause::Missing(path) => ((*path).to_owned(), "is missing".to_owned()),
         Cause::Inside(path, reason) => ((*path).to_owned(), reason.clone()),
+        Cause::Malformed(malformed) => (malformed.path.clone(), malformed.reason.to_string()),
         Cause::Shape => match kind {
             Kind::Namespace => field_at_fault::<namespace::Wire<'_>>(json),
             Kind::Node => field_at_fault::<node::Wire<'_>>(json),

@@ -1,11 +1,14 @@
 //! Pages, retries, timeouts and refusals.
 
+mod protobuf;
+
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::*;
-use crate::list::{self, List, Sink};
+use crate::list::{self, Encoded, List, Sink};
+use crate::request::Accept;
 use crate::{Error, Kind, Permission, Resource, Verb};
 use daemonset::controller::test_cluster::Cluster;
 use daemonset::model::{Coverage, ManagedBy, Snapshot};
@@ -112,7 +115,11 @@ struct Waiting {
 }
 
 impl Sink for Waiting {
-    fn object(&mut self, _: Kind, index: usize, _: &str) -> Result<(), Error> {
+    fn accepts(_: Kind) -> Accept {
+        Accept::Json
+    }
+
+    fn object(&mut self, _: Kind, index: usize, _: Encoded<'_>) -> Result<(), Error> {
         let next = "/api/v1/nodes?limit=500&continue=x";
         let timeout = 1_000;
         let asked = (0..timeout).any(|_| {

@@ -207,6 +207,7 @@ impl<'w> Step<'_, 'w> {
         if let Some(from) = pause.and_then(|pause| pause.from.clone()) {
             return Some(from);
         }
+        // A surge that was interrupted has no pause.
         if self.is_interrupted(live) {
             return self.state.note.as_ref()?.from.clone();
         }
