@@ -75,6 +75,7 @@ pub(crate) fn read(
     let missing = |cause: Cause| match cause {
         Cause::Missing(field) => format!("{field} is missing"),
         Cause::Inside(field, why) => format!("{field}: {why}"),
+        Cause::Malformed(malformed) => malformed.reason.to_string(),
         Cause::Shape => "it is not a pod".to_owned(),
     };
     let wanted = query.resources.iter().flatten();

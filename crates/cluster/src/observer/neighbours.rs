@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use crate::decode::{ObjectError, read_neighbour};
-use crate::list::{self, List, Narrowed, Sink};
+use crate::list::{self, Encoded, List, Narrowed, Sink};
+use crate::request::Accept;
 use crate::watch::Change;
 use crate::{Error, Kind, LiveCluster};
 use daemonset::model::{Interner, Neighbour, NeighbourQuery, Neighbours};
@@ -48,8 +49,16 @@ impl NeighbourSink {
 }
 
 impl Sink for NeighbourSink {
-    fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error> {
-        let read = read_neighbour(json, &self.query, &mut self.interner);
+    /// Always JSON, as the watch that follows.
+    fn accepts(_kind: Kind) -> Accept {
+        Accept::Json
+    }
+
+    fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error> {
+        let read = match object {
+            Encoded::Json(json) => read_neighbour(json, &self.query, &mut self.interner),
+            Encoded::Protobuf(_) => Err("is protobuf instead of JSON".to_owned()),
+        };
         let (pod, is_wanted) = read.map_err(|reason| Error::Object {
             origin: Arc::clone(&self.server),
             object: ObjectError { kind, index, name: None, path: String::new(), reason },
