@@ -88,6 +88,8 @@ impl ZoneSoaks {
     pub(super) fn look(&mut self, here: &[Here<'_>], rules: &Rules, now: Timestamp) {
         let Some(DomainRule { soak, .. }) = rules.domains else { return };
         let soak = SignedDuration::from_secs(soak);
+        // A zone of which all nodes have left, or no longer take a pod, has nothing that soaks.
+        self.all.retain(|zone, _| here.iter().any(|one| *one.zone == **zone));
         for zone in here.iter().map(|one| one.zone).collect::<BTreeSet<_>>() {
             let counted = || here.iter().filter(|one| one.zone == zone && one.is_ready);
             let up_for = counted().map(|one| one.up_for(now)).min();
