@@ -106,23 +106,17 @@ fn namespace(namespace: &Namespace, cluster: Option<&str>) -> Value {
 }
 
 fn node(node: &Node) -> Value {
-    // Of the conditions, only `Ready` has an effect here.
     let Node {
         name,
         uid,
         labels,
         taints,
         unschedulable,
-        readiness,
+        readiness: _,
         conditions: _,
         allocatable,
         created,
     } = node;
-    let (status, since) = match readiness {
-        NodeReadiness::Ready => ("True", *created),
-        NodeReadiness::NotReady { since } => ("False", *since),
-        NodeReadiness::Unknown { since } => ("Unknown", *since),
-    };
     let mut metadata = metadata(name.as_str(), uid.as_str(), labels, *created);
     metadata.remove("namespace");
     let mut spec = json!({"taints": taints.iter().map(taint).collect::<Vec<_>>()});
@@ -134,13 +128,28 @@ fn node(node: &Node) -> Value {
         "spec": spec,
         "status": {
             "allocatable": allocatable,
-            "conditions": [{
-                "type": "Ready",
-                "status": status,
-                "lastTransitionTime": since.map(whole_second),
-            }],
+            "conditions": node_conditions(node),
         },
     })
+}
+
+/// `Ready` by the readiness of the node, which may be newer than its conditions; the others as they
+/// are.
+fn node_conditions(node: &Node) -> Vec<Value> {
+    let (status, since) = match node.readiness {
+        NodeReadiness::Ready => ("True", node.created),
+        NodeReadiness::NotReady { since } => ("False", since),
+        NodeReadiness::Unknown { since } => ("Unknown", since),
+    };
+    let known = node.condition("Ready").filter(|known| *known.status == *status);
+    let ready = (status, known.map_or(since, |known| known.since));
+    let others = node.conditions.iter().filter(|condition| *condition.kind != *"Ready");
+    let others = others.map(|other| (&*other.kind, (&*other.status, other.since)));
+    let all = others.chain([("Ready", ready)]);
+    let all = all.map(|(kind, (status, since))| {
+        json!({"type": kind, "status": status, "lastTransitionTime": since.map(whole_second)})
+    });
+    all.collect()
 }
 
 /// A taint in the API's format: an empty value is omitted.

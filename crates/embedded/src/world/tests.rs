@@ -101,12 +101,16 @@ fn muddled(fleet: &Snapshot, seed: u64) -> Snapshot {
     let since = Some(fleet.observed_at - Duration::from_mins(1));
     for node in &mut snapshot.nodes {
         let name = node.name.to_string();
-        node.readiness = match dice(6, &["ready", &name]) {
-            0 => NodeReadiness::NotReady { since },
-            1 => NodeReadiness::Unknown { since },
-            2 => NodeReadiness::Unknown { since: None },
-            _ => NodeReadiness::Ready,
+        let (readiness, status, since) = match dice(6, &["ready", &name]) {
+            0 => (NodeReadiness::NotReady { since }, "False", since),
+            1 => (NodeReadiness::Unknown { since }, "Unknown", since),
+            2 => (NodeReadiness::Unknown { since: None }, "Unknown", None),
+            _ => (NodeReadiness::Ready, "True", node.created),
         };
+        node.readiness = readiness;
+        for ready in node.conditions.iter_mut().filter(|it| *it.kind == *"Ready") {
+            (ready.status, ready.since) = (status.into(), since);
+        }
         node.unschedulable = dice(4, &["cordon", &name]) == 0;
         if dice(3, &["taint", &name]) == 0 {
             let taint = Taint { key: "a".into(), value: "".into(), effect: TaintEffect::NoExecute };
