@@ -120,7 +120,7 @@ pub struct HttpCheck {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodsCheck {
-    /// Label selector of the pods. Default: all other pods.
+    /// Label selector of the pods; may be left out if `resource` is set.
     #[serde(default, deserialize_with = "super::steps::label_selector")]
     #[schemars(with = "Option<super::steps::LabelsSchema>")]
     pub selector: LabelSelector,
