@@ -16,8 +16,15 @@ use testkit::pages::pages;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Tests that run a block themselves.
-const ELSEWHERE: [&str; 5] =
-    ["it::rehearsal", "it::fleet", "it::steps", "the pipeline itself", "apply::walk"];
+const ELSEWHERE: [&str; 7] = [
+    "it::rehearsal",
+    "it::fleet",
+    "it::steps",
+    "it::notifications",
+    "it::notification_examples",
+    "the pipeline itself",
+    "apply::walk",
+];
 
 /// A policy whose first step waits for approval.
 const APPROVED: &str = "
