@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::run::{Post, Run};
+use super::run::{Post, Run, cases};
 use super::sim::{Measured, Sim};
 use super::steps::policy;
 use crate::rollout::{Event, Outcome};
@@ -207,7 +207,7 @@ fn judge(ops: &[Op]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(192), ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_deleted_while_a_check_is_unknown_and_every_gate_passes_after_the_soak(

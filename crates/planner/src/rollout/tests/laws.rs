@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::run::{Post, Run, plain_pace};
+use super::run::{Post, Run, cases, plain_pace};
 use super::sim::{Fate, REFUSED, Sim, rolling};
 use crate::plan::PauseState;
 use crate::rollout::{Event, Outcome, PauseReason};
@@ -170,7 +170,7 @@ fn fleet(nodes: usize, budget: u32) -> Sim {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 48, max_shrink_iters: 300, ..ProptestConfig::default()
+        cases: cases(48), max_shrink_iters: 300, ..ProptestConfig::default()
     })]
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use proptest::prelude::ProptestConfig;
 use serde_json::{Value, json};
 
 use super::sim::{Seen, Sim};
@@ -31,6 +32,17 @@ enum Request {
     Ask(CheckQuestion),
     CreatePuller(Box<NewPuller>),
     RemovePuller(Uid),
+}
+
+/// What proptest takes if `PROPTEST_CASES` is not set.
+const DEFAULT_CASES: u32 = 256;
+
+/// The number of random cases, or as many as `PROPTEST_CASES` says.
+pub(super) fn cases(number: u32) -> u32 {
+    match ProptestConfig::default().cases {
+        DEFAULT_CASES => number,
+        asked => asked,
+    }
 }
 
 /// The fate of a request.

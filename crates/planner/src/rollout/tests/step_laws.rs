@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::run::{Post, Run, declared, target};
+use super::run::{Post, Run, cases, declared, target};
 use super::sim::{Sim, rolling, surging};
 use super::step_cases::{Fault, Op, faults, op, rules};
 use super::step_observer::{NODE_SECONDS, Observer, Rules, Selects};
@@ -417,14 +417,6 @@ impl World {
     fn assert_lawful(&self) {
         let broken = &self.observer.broken;
         assert!(broken.is_empty(), "{broken:#?}\n{:#?}", self.history);
-    }
-}
-
-/// The number of cases, or more of them if `PROPTEST_CASES` says so.
-fn cases(number: u32) -> u32 {
-    match ProptestConfig::default().cases {
-        256 => number,
-        asked => asked,
     }
 }
 
