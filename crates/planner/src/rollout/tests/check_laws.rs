@@ -13,6 +13,7 @@ use serde_json::json;
 use super::run::{Post, Run, cases};
 use super::sim::{Measured, Sim};
 use super::steps::policy;
+use crate::plan::PauseState;
 use crate::rollout::{Event, Outcome};
 use daemonset::model::{CheckQuestion, CheckResponse, Pod, PolicySpec, Series, Uid};
 
@@ -183,9 +184,12 @@ fn judge(ops: &[Op]) {
                 watch.look(&run, updated, now);
             }
             Op::Kill(seconds) => {
+                let is_aborted = run.pause().is_some_and(|it| it.state == PauseState::Aborted);
                 let mut sim = run.sim;
                 sim.pass(*seconds);
-                if !sim.remembered.is_empty() {
+                // A failed template is in the note or, if the run was killed right after the abort, in
+                // the annotation of the pause: no plan applies it again.
+                if is_aborted || !sim.remembered.is_empty() {
                     return;
                 }
                 run = start(sim, &policy);

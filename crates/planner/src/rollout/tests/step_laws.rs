@@ -83,10 +83,7 @@ impl World {
         // A rollout that has noted its beginning, and not its end, has shown nothing yet: a surge has no
         // pause while it is in progress, and the last write before the end removes it.
         let is_noted = self.sim().note.as_ref().is_some_and(|note| note.started_at.is_some());
-        if self.run().pause().is_none() && !is_noted {
-            // The last run may have been killed when all was done, before it could say so.
-            self.observer.last_good = live;
-        }
+        let is_over = self.run().pause().is_none() && !is_noted;
         let sim = self.run.take().unwrap().sim;
         let policy = self.policy();
         let template = |sim: &Sim, image: &str| {
@@ -101,6 +98,12 @@ impl World {
             self.image += 1;
             image = format!("v{}", self.image);
             (digest, to) = template(&sim, &image);
+        }
+        // If its note is lost, too, the pods before it still say that the surge is in progress.
+        let is_surging = image == live && sim.running().values().any(|image| *image != live);
+        if is_over && !is_surging {
+            // The last run may have been killed when all was done, before it could say so.
+            self.observer.last_good = live;
         }
         let note = sim.note.clone();
         self.history.push(format!("{} begins {image}, {note:?}", sim.now()));
