@@ -13,6 +13,7 @@ use clap::{Args, ValueHint};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use super::error::Error;
 use super::printer::Printer;
@@ -81,7 +82,7 @@ pub(super) struct Notifications {
 /// The queue of an endpoint; `None` ends it.
 #[derive(Clone, Debug)]
 struct Queue {
-    sender: mpsc::UnboundedSender<Option<Arc<str>>>,
+    sender: mpsc::Sender<Option<Arc<str>>>,
     counts: Arc<Counts>,
 }
 
@@ -90,8 +91,7 @@ struct Queue {
 struct Counts {
     /// Documents that should be delivered.
     posted: AtomicUsize,
-    /// Those that are delivered, or failed.
-    handled: AtomicUsize,
+    /// Those that are.
     delivered: AtomicUsize,
     /// Why the last one that failed was not delivered.
     problem: Mutex<Option<String>>,
@@ -114,20 +114,9 @@ impl Notifications {
         };
         let line: Arc<str> = line.into();
         for Queue { sender, counts } in &*self.queues {
-            let posted = counts.posted.fetch_add(1, Ordering::Relaxed);
-            if posted - counts.handled.load(Ordering::Relaxed) < MOST_QUEUED {
-                // The other side ends at the end of the run.
-                let _ = sender.send(Some(Arc::clone(&line)));
-            } else {
-                counts.handled.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// No more events come.
-    fn close(&self) {
-        for Queue { sender, .. } in &*self.queues {
-            let _ = sender.send(None);
+            counts.posted.fetch_add(1, Ordering::Relaxed);
+            // What a full queue does not take counts as not delivered.
+            let _ = sender.try_send(Some(Arc::clone(&line)));
         }
     }
 }
@@ -140,22 +129,22 @@ fn line(document: &Value) -> Option<String> {
 
 /// Starts the delivery to an endpoint.
 fn deliver(webhook: Webhook) -> (Queue, Delivery) {
-    let (sender, mut documents) = mpsc::unbounded_channel::<Option<Arc<str>>>();
+    let (sender, mut documents) = mpsc::channel::<Option<Arc<str>>>(MOST_QUEUED);
     let counts = Arc::new(Counts::default());
-    let (queue, endpoint) = (Queue { sender, counts: Arc::clone(&counts) }, webhook.to_string());
-    let work = {
-        let counts = Arc::clone(&counts);
-        async move {
+    let queue = Queue { sender, counts: Arc::clone(&counts) };
+    let delivery = Delivery {
+        endpoint: webhook.to_string(),
+        queue: queue.clone(),
+        work: tokio::spawn(async move {
             while let Some(Some(document)) = documents.recv().await {
                 match webhook.post(&document).await {
                     Ok(()) => drop(counts.delivered.fetch_add(1, Ordering::Relaxed)),
                     Err(failed) => counts.fail(failed.to_string()),
                 }
-                counts.handled.fetch_add(1, Ordering::Relaxed);
             }
-        }
+        }),
     };
-    (queue, Delivery { endpoint, counts, work: tokio::spawn(work) })
+    (queue, delivery)
 }
 
 impl Counts {
@@ -172,28 +161,40 @@ pub(super) struct Deliveries(Vec<Delivery>);
 struct Delivery {
     /// Scheme and host.
     endpoint: String,
-    counts: Arc<Counts>,
+    queue: Queue,
     work: JoinHandle<()>,
 }
 
 impl Deliveries {
     /// Waits for what is not delivered yet, 15 s at most, and warns about what is not.
-    pub(super) async fn finish(self, notifications: &Notifications, printer: Printer) {
-        notifications.close();
-        let until = tokio::time::Instant::now() + DRAIN;
-        for Delivery { endpoint, counts, mut work } in self.0 {
-            if tokio::time::timeout_at(until, &mut work).await.is_err() {
-                work.abort();
-            }
-            let posted = counts.posted.load(Ordering::Relaxed);
-            let left = posted - counts.delivered.load(Ordering::Relaxed);
-            if left > 0 {
-                let problem =
-                    mem::take(&mut *counts.problem.lock().unwrap_or_else(PoisonError::into_inner));
-                let problem =
-                    problem.unwrap_or_else(|| format!("{endpoint} did not answer in time"));
-                warnings::print_undelivered(left, posted, &problem, printer);
-            }
+    pub(super) async fn finish(self, printer: Printer) {
+        let until = Instant::now() + DRAIN;
+        // All of them deliver meanwhile, whichever is waited for.
+        for delivery in self.0 {
+            delivery.finish(until, printer).await;
+        }
+    }
+}
+
+impl Delivery {
+    async fn finish(mut self, until: Instant, printer: Printer) {
+        let Queue { sender, counts } = &self.queue;
+        let rest = async {
+            // No more documents come. It fails only if the delivery has ended.
+            let _ = sender.send(None).await;
+            let _ = (&mut self.work).await;
+        };
+        if timeout_at(until, rest).await.is_err() {
+            self.work.abort();
+        }
+        let posted = counts.posted.load(Ordering::Relaxed);
+        let left = posted - counts.delivered.load(Ordering::Relaxed);
+        if left > 0 {
+            let problem =
+                mem::take(&mut *counts.problem.lock().unwrap_or_else(PoisonError::into_inner));
+            let problem =
+                problem.unwrap_or_else(|| format!("{} did not answer in time", self.endpoint));
+            warnings::print_undelivered(left, posted, &problem, printer);
         }
     }
 }

@@ -71,7 +71,7 @@ pub(crate) async fn run(
         Err(error) => (None, Some(error)),
     };
     let (notifications, deliveries) = begun.unzip();
-    let shell = Shell { rehearsal, notifications: notifications.clone(), ..shell };
+    let shell = Shell { rehearsal, notifications, ..shell };
     let stream = EventStream::of(&shell, output);
     let finished = if let Some(error) = failed {
         Finished { done: Err(error), at: shell.now, acted: false }
@@ -81,8 +81,8 @@ pub(crate) async fn run(
         Box::pin(on_cluster(command, &global, &shell, interrupts, printer)).await
     };
     stream.run_ended(&finished);
-    if let Some((deliveries, notifications)) = deliveries.zip(notifications) {
-        deliveries.finish(&notifications, printer).await;
+    if let Some(deliveries) = deliveries {
+        deliveries.finish(printer).await;
     }
     finished.done.map(|exit| as_success(exit, &success, printer))
 }

@@ -3,84 +3,17 @@
 //!
 //! Not here: the handling of missing permissions (the root package).
 
+mod errand;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+pub use errand::{Errand, Work};
+
 use cluster::{Access, Kind, Permission, Resource, Verb, Verdict, WritableCluster};
 use daemonset::model::{
-    DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, approvals_name, lease_name, record_name,
+    DaemonSetKey, DaemonSetName, ManagedBy, approvals_name, lease_name, record_name,
 };
-
-/// The work of a run on a DaemonSet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// Checks under the lock whether anything is to be done.
-    Look,
-    /// Applies the DaemonSet and replaces its pods.
-    Change {
-        /// Whether the DaemonSet may have to be created.
-        creates: bool,
-    },
-    /// Replaces its pods without writing the DaemonSet.
-    Roll,
-    /// Locks and watches it, because it shares a budget with one that is rolled out.
-    Share,
-    /// Restores its strategy.
-    Release,
-    /// Deletes the DaemonSet.
-    Remove,
-}
-
-/// The work on one DaemonSet, or on any in a namespace.
-#[derive(Clone, Debug)]
-pub struct Errand {
-    /// The namespace.
-    pub namespace: NamespaceName,
-    /// The DaemonSet; `None` is any.
-    pub name: Option<DaemonSetName>,
-    /// The controller of the DaemonSet.
-    pub managed_by: ManagedBy,
-    /// The work.
-    pub work: Work,
-    /// Whether steps of its policy begin only after an approval.
-    pub approvals: bool,
-    /// Whether images are pulled before pods are replaced (`prePull` of its policy).
-    pub pre_pulls: bool,
-    /// Whether its checks look at other pods (`pods` in its policy).
-    pub neighbours: bool,
-}
-
-impl Errand {
-    /// Whether it is for exactly this DaemonSet.
-    pub fn is_of(&self, key: &DaemonSetKey) -> bool {
-        self.namespace == key.namespace && self.name.as_ref() == Some(&key.name)
-    }
-
-    /// The work on one DaemonSet.
-    pub fn with(key: &DaemonSetKey, managed_by: ManagedBy, work: Work) -> Self {
-        let (namespace, name) = (key.namespace.clone(), Some(key.name.clone()));
-        let (approvals, pre_pulls, neighbours) = (false, false, false);
-        Self { namespace, name, managed_by, work, approvals, pre_pulls, neighbours }
-    }
-
-    /// The same, with steps that begin only after an approval.
-    #[must_use]
-    pub fn with_approvals(self, approvals: bool) -> Self {
-        Self { approvals, ..self }
-    }
-
-    /// The same, with images that are pulled before.
-    #[must_use]
-    pub fn with_pre_pulls(self, pre_pulls: bool) -> Self {
-        Self { pre_pulls, ..self }
-    }
-
-    /// The same, with checks that look at other pods.
-    #[must_use]
-    pub fn with_neighbours(self, neighbours: bool) -> Self {
-        Self { neighbours, ..self }
-    }
-}
 
 /// The purpose of a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,6 +36,7 @@ mod forward;
 mod headline;
 mod new_pods;
 mod next_deletes;
+mod notes;
 mod notification;
 mod observed_checks;
 mod observed_cluster;

@@ -69,11 +69,8 @@ fn errands(args: &Args, keys: &[DaemonSetKey], namespace: &NamespaceName) -> Vec
     let of = |work| {
         let named = keys.iter().map(move |key| Errand::with(key, managed_by, work));
         let named: Vec<Errand> = named.collect();
-        let namespace = namespace.clone();
         if named.is_empty() {
-            let (approvals, pre_pulls, neighbours) = (false, false, false);
-            let name = None;
-            vec![Errand { namespace, name, managed_by, work, approvals, pre_pulls, neighbours }]
+            vec![Errand::any_in(namespace.clone(), managed_by, work)]
         } else {
             named
         }

@@ -89,7 +89,7 @@ pub(super) fn errands(plan: &Plan, desired: &[DesiredDaemonSet]) -> Vec<Errand> 
     let of = |plan: &DaemonSetPlan| {
         let key = plan.key();
         let of_policy = desired.iter().find(|one| one.key == key);
-        of_policy.map_or_else(|| errand(plan), |one| with_policy(errand(plan), one))
+        of_policy.map_or_else(|| errand(plan), |one| errand(plan).under(&one.policy_spec()))
     };
     let shared = plan.daemon_sets.iter().filter(|one| one.has_changes()).flat_map(shared_errands);
     plan.daemon_sets.iter().map(of).chain(shared).collect()
@@ -117,17 +117,10 @@ fn errand(plan: &DaemonSetPlan) -> Errand {
 /// The errands of DaemonSets that may not be read.
 pub(super) fn errands_unseen(desired: &[DesiredDaemonSet]) -> Vec<Errand> {
     let work = Work::Change { creates: false };
-    let of =
-        |one: &DesiredDaemonSet| with_policy(Errand::with(&one.key, one.managed_by, work), one);
+    let of = |one: &DesiredDaemonSet| {
+        Errand::with(&one.key, one.managed_by, work).under(&one.policy_spec())
+    };
     desired.iter().map(of).collect()
-}
-
-/// What the policy of a DaemonSet needs besides.
-fn with_policy(errand: Errand, one: &DesiredDaemonSet) -> Errand {
-    errand
-        .with_approvals(one.asks_for_approvals())
-        .with_pre_pulls(one.pre_pulls())
-        .with_neighbours(one.checks_pods())
 }
 
 async fn require(

@@ -92,10 +92,7 @@ pub(super) async fn run(
         let asks = |live: &DaemonSet, errand: Errand| {
             let policy = policies.of(&live.key, &[&live.labels]).ok().flatten();
             match policy {
-                Some(policy) => errand
-                    .with_approvals(asks_for_approvals(&policy))
-                    .with_pre_pulls(policy.spec.pre_pull.is_some())
-                    .with_neighbours(policy.spec.checks_pods()),
+                Some(policy) => errand.under(&policy.spec),
                 None => errand,
             }
         };
@@ -140,13 +137,8 @@ impl InSequence for One<'_> {
         let asking =
             Asking { args: self.args, approved: &approved, version: None, binding, predecessors };
         let live = find(&snapshot, self.key)?;
-        let approvals = self.asks_for_approvals(live)?;
-        let policy = self.policy(live)?;
-        let pre_pulls = policy.as_ref().is_some_and(|policy| policy.spec.pre_pull.is_some());
-        let neighbours = policy.is_some_and(|policy| policy.spec.checks_pods());
-        let errand = Errand::with(self.key, live.managed_by, Work::Roll);
-        let errand = errand.with_approvals(approvals).with_pre_pulls(pre_pulls);
-        let errand = errand.with_neighbours(neighbours);
+        let policy = self.policy(live)?.map(|policy| policy.spec.clone()).unwrap_or_default();
+        let errand = Errand::with(self.key, live.managed_by, Work::Roll).under(&policy);
         // The plan is made as if the strategy were RollingUpdate.
         let mut shown = approved.clone();
         for one in &mut shown.daemon_sets {
@@ -253,7 +245,8 @@ impl One<'_> {
     /// Reads the DaemonSet, and the approvals that its policy asks for.
     async fn snapshot(&self, session: &mut Session) -> Result<Snapshot, Error> {
         let mut snapshot = session.snapshot(self.key).await?;
-        if self.asks_for_approvals(find(&snapshot, self.key)?)? {
+        let policy = self.policy(find(&snapshot, self.key)?)?;
+        if policy.is_some_and(|policy| policy.spec.asks_for_approvals()) {
             let approvals = session
                 .unless_interrupted(async |_, cluster| {
                     Ok(cluster.live().approvals_of(self.key).await?)
@@ -262,12 +255,6 @@ impl One<'_> {
             snapshot.approvals.insert(self.key.clone(), approvals.by_step);
         }
         Ok(snapshot)
-    }
-
-    /// Whether a step of its policy begins only after an approval.
-    fn asks_for_approvals(&self, live: &DaemonSet) -> Result<bool, Error> {
-        let policy = self.policy(live)?;
-        Ok(policy.is_some_and(|policy| asks_for_approvals(&policy)))
     }
 
     /// The policy of the command line that selects the DaemonSet.
@@ -316,10 +303,6 @@ impl One<'_> {
         spec.max_unavailable = Some(limit);
         Ok(spec)
     }
-}
-
-fn asks_for_approvals(policy: &RolloutPolicy) -> bool {
-    policy.spec.steps.iter().any(|step| step.approve)
 }
 
 /// The nodes as a set; an error if one does not exist.

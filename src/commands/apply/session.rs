@@ -1,21 +1,22 @@
 //! The session of a run: its cluster, its locks, and interrupts.
 
+mod rollouts;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
+pub(super) use rollouts::Rollout;
+
 use super::asking::CheckSource;
-use super::evidence;
 use super::flags::PaceFlags;
 use super::identity;
 use super::predecessors::NotDone;
 use super::progress::{ProgressReporter, SuggestedUndo};
-use super::sharing::Sharing;
 use crate::atomic_write;
 use crate::connection::{self, Connection};
 use crate::error::{Error, Place, RehearsalError};
@@ -34,8 +35,8 @@ use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, NeighbourQuery, Node,
     RehearsedApproval, Snapshot,
 };
-use executor::{Interrupt, Run};
-use planner::rollout::{ClusterChecks, Ending, Outcome, RunHistory, Secrets, Task};
+use executor::Interrupt;
+use planner::rollout::{ClusterChecks, Outcome, RunHistory, Task};
 use render::{self, HtmlOptions, RolloutReport};
 
 /// The state of a run.
@@ -396,106 +397,6 @@ impl Session {
         })
         .await
     }
-
-    /// Runs a task, and reports its progress.
-    ///
-    /// # Errors
-    /// The cluster cannot be watched.
-    pub(super) async fn run_rollout(
-        &mut self,
-        owner: &Owner<'_>,
-        lock: &Arc<Lock>,
-        task: Task,
-        output: Format,
-    ) -> Result<Ending, Error> {
-        let rollout = Rollout { owner, lock: Arc::clone(lock), task };
-        let mut endings = self.run_rollouts(vec![rollout], None, output).await?;
-        // One rollout has one ending.
-        endings.pop().ok_or(Error::Interrupted)
-    }
-
-    /// Runs rollouts, and reports their progress; several share a budget. The endings have the same
-    /// order.
-    ///
-    /// # Errors
-    /// The cluster cannot be watched.
-    pub(super) async fn run_rollouts(
-        &mut self,
-        rollouts: Vec<Rollout<'_>>,
-        sharing: Option<&Sharing>,
-        output: Format,
-    ) -> Result<Vec<Ending>, Error> {
-        self.acts();
-        let mut observers = BTreeMap::new();
-        for rollout in &rollouts {
-            let Task { pace, has_pullers, cluster_checks, .. } = &rollout.task;
-            let beside = Beside {
-                pullers: *has_pullers || pace.pre_pull.is_some(),
-                neighbours: match cluster_checks {
-                    ClusterChecks::Observed => NeighbourQuery::all(pace),
-                    ClusterChecks::Asked => Vec::new(),
-                },
-            };
-            let observer = self.observe(rollout.owner, beside).await?;
-            observers.insert(rollout.owner.key.clone(), observer);
-        }
-        let shared = match sharing {
-            Some(sharing) => Some(sharing.begin(&observers, self).await?),
-            None => None,
-        };
-        // Several bars would overwrite each other.
-        let draws = self.shell.draws && rollouts.len() == 1;
-        let Self { shell, cluster, interrupts, suggested_undo, kept, logs, .. } = self;
-        let checks = &self.checks;
-        let shell = &Shell { draws, ..shell.clone() };
-        let (cluster, keeps, logs) = (&*cluster, kept.is_some(), *logs);
-        let clocks = &Clocks { cluster, shown: AtomicBool::new(false) };
-        let begin = |at: usize, mut interrupts| {
-            let Rollout { owner: Owner { key, managed_by, .. }, lock, task } = &rollouts[at];
-            let (key, observer) = ((*key).clone(), observers[*key].clone());
-            let reporter = ProgressReporter::new(rollouts[at].owner.key, output, shell);
-            let secrets = Secrets::of(&rollouts[at].owner.spec.template, task);
-            let mut reporter = reporter.suggesting(*suggested_undo).without(secrets);
-            reporter.started(task, cluster.live().server_time().unwrap_or(shell.now));
-            let run = Run {
-                ask: checks.asker(&task.pace),
-                seat: shared.as_ref().and_then(|shared| shared.seat(&key)),
-                lock: Arc::clone(lock),
-                managed_by: *managed_by,
-                cluster: cluster.live().clone(),
-                observer: observer.clone(),
-                task: task.clone(),
-                key: key.clone(),
-            };
-            let domain_key = task.pace.domains.as_ref().map(|domains| domains.key.clone());
-            async move {
-                let mut events = Vec::new();
-                let ending = run.to_its_end(&mut interrupts, |report, now| {
-                    clocks.report(&reporter, now);
-                    reporter.report(report, now);
-                    if keeps {
-                        events.push((now, report.clone()));
-                    }
-                });
-                let (ending, now) = ending.await;
-                clocks.report(&reporter, now);
-                let evidence = evidence::gather(&ending, &key, &observer, cluster, logs).await;
-                reporter.end(&ending, &evidence, now);
-                RunHistory { key, domain_key, events, ending }
-            }
-        };
-        let ended = executor::together(rollouts.len(), shared.as_deref(), interrupts, begin).await;
-        let mut endings = Vec::with_capacity(ended.len());
-        for run in ended {
-            self.interrupted |= run.ending.interrupted;
-            self.outcomes.insert(run.key.clone(), run.ending.outcome.clone());
-            endings.push(run.ending.clone());
-            if let Some(kept) = &mut self.kept {
-                kept.runs.push(run);
-            }
-        }
-        Ok(endings)
-    }
 }
 
 /// What is watched beside a DaemonSet and its own objects.
@@ -507,29 +408,16 @@ pub(super) struct Beside {
     pub neighbours: Vec<NeighbourQuery>,
 }
 
-/// A rollout to run.
-pub(super) struct Rollout<'a> {
-    /// The DaemonSet.
-    pub owner: &'a Owner<'a>,
-    /// The lock on it.
-    pub lock: Arc<Lock>,
-    /// The task.
-    pub task: Task,
-}
-
-/// Reports once that the clocks of the API servers differ.
-struct Clocks<'a> {
-    cluster: &'a WritableCluster,
-    shown: AtomicBool,
-}
-
-impl Clocks<'_> {
-    fn report(&self, reporter: &ProgressReporter<'_>, now: Timestamp) {
-        if !self.shown.load(Ordering::Relaxed)
-            && let Some(apart) = self.cluster.live().clocks_differ()
-        {
-            self.shown.store(true, Ordering::Relaxed);
-            reporter.clocks_differ(apart, now);
+impl Beside {
+    /// What is watched for this task.
+    fn of(task: &Task) -> Self {
+        let Task { pace, has_pullers, cluster_checks, .. } = task;
+        Self {
+            pullers: *has_pullers || pace.pre_pull.is_some(),
+            neighbours: match cluster_checks {
+                ClusterChecks::Observed => NeighbourQuery::all(pace),
+                ClusterChecks::Asked => Vec::new(),
+            },
         }
     }
 }

@@ -78,17 +78,7 @@ impl DesiredDaemonSet {
 
     /// Whether any step of its policy begins only after an approval.
     pub fn asks_for_approvals(&self) -> bool {
-        self.steps_to_approve().next().is_some()
-    }
-
-    /// Whether its policy wants images to be pulled before pods are replaced.
-    pub fn pre_pulls(&self) -> bool {
-        self.policy.as_ref().is_some_and(|policy| policy.spec.pre_pull.is_some())
-    }
-
-    /// Whether a check of its policy looks at other pods, in the whole cluster.
-    pub fn checks_pods(&self) -> bool {
-        self.policy.as_ref().is_some_and(|policy| policy.spec.checks_pods())
+        self.policy.as_ref().is_some_and(|policy| policy.spec.asks_for_approvals())
     }
 }
 

@@ -279,6 +279,11 @@ impl PolicySpec {
         }
     }
 
+    /// Whether any step begins only after an approval.
+    pub fn asks_for_approvals(&self) -> bool {
+        self.steps.iter().any(|step| step.approve)
+    }
+
     /// Whether a check looks at other pods, in the whole cluster.
     pub fn checks_pods(&self) -> bool {
         let mut all = self.preconditions.iter().chain(&self.gates);

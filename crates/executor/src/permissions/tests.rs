@@ -1,5 +1,8 @@
 //! The permissions that each work needs, and the reviews by name.
 
+use daemonset::model::PolicySpec;
+use serde_json::{Value, json};
+
 use super::*;
 
 fn errand(managed_by: ManagedBy, work: Work) -> Errand {
@@ -68,7 +71,7 @@ fn approvals_are_read_where_a_policy_asks_for_some() {
         // A guard blocks it.
         (ManagedBy::DsApply, change, true, None),
     ] {
-        let all = needs(&[errand(managed_by, work).with_approvals(approvals)]);
+        let all = needs(&[Errand { approvals, ..errand(managed_by, work) }]);
         let found = all.iter().find(|need| need.permission.resource == Resource::Approvals);
         let weight = found.map(|need| need.weight);
         assert_eq!(weight, want, "{managed_by} {work:?} {approvals}");
@@ -91,7 +94,7 @@ fn pods_are_created_only_where_images_are_pulled_before() {
         (DaemonSetController, Work::Look, true, None),
         (DsApply, change, true, Some((Weight::Required, Role::AsController))),
     ] {
-        let all = needs(&[errand(managed_by, work).with_pre_pulls(pre_pulls)]);
+        let all = needs(&[Errand { pre_pulls, ..errand(managed_by, work) }]);
         let is_it = |need: &&Need| {
             (need.permission.verb, need.permission.resource) == (Create, Resource::Of(Kind::Pod))
         };
@@ -115,7 +118,7 @@ fn pods_of_the_whole_cluster_are_read_only_for_checks_that_look_at_them() {
         (DaemonSetController, Work::Look, true, vec![]),
         (DsApply, change, true, vec![List, Watch]),
     ] {
-        let all = needs(&[errand(managed_by, work).with_neighbours(neighbours)]);
+        let all = needs(&[Errand { neighbours, ..errand(managed_by, work) }]);
         let of_all = all.iter().filter(|need| {
             let Permission { resource, namespace, .. } = &need.permission;
             *resource == Resource::Of(Kind::Pod) && namespace.is_none()
@@ -176,4 +179,25 @@ fn each_permission_is_reviewed_once_and_by_object_name() {
     assert_eq!(names(Delete, Kind::Pod), None, "pod names are not known in advance");
     let patch = all.iter().find(|need| need.purpose == Purpose::Lock).unwrap();
     assert_eq!(patch.of(Some(&"a".into())).name.as_deref(), Some("ds-plan-a"));
+}
+
+#[test]
+fn a_policy_needs_what_its_steps_and_checks_need() {
+    let step = |approve| json!({"steps": [{"name": "canary", "nodes": 1, "approve": approve}]});
+    let gate = |kind: Value| json!({"gates": [{"name": "gate", (kind["is"].as_str().unwrap()): kind["of"]}]});
+    for (policy, want) in [
+        (json!({}), [false; 3]),
+        (step(false), [false; 3]),
+        (step(true), [true, false, false]),
+        (json!({"prePull": {}}), [false, true, false]),
+        (gate(json!({"is": "pods", "of": {"resource": "gpu"}})), [false, false, true]),
+        (gate(json!({"is": "nodeConditions", "of": {"Ready": "True"}})), [false; 3]),
+    ] {
+        let mut spec = policy.clone();
+        spec["selects"] = json!({"names": ["a/b"]});
+        let spec: PolicySpec = serde_json::from_value(spec).unwrap();
+        let change = Work::Change { creates: false };
+        let errand = errand(ManagedBy::DaemonSetController, change).under(&spec);
+        assert_eq!([errand.approvals, errand.pre_pulls, errand.neighbours], want, "{policy}");
+    }
 }

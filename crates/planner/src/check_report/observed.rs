@@ -1,12 +1,14 @@
 //! Checks that the cluster answers itself, in a report: the conditions of nodes, and other pods.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::{AskedCheck, CheckRole, CheckVerdict, CheckedNodes, ToAsk};
 use crate::checks::{
     CheckAnswer, CheckReason, CheckedCluster, CheckedNode, Found, gate, precondition,
 };
-use daemonset::model::{DaemonSet, DaemonSetKey, Neighbours, NodeName, Snapshot};
+use daemonset::model::{CheckKind, DaemonSet, DaemonSetKey, Neighbours, NodeName, Snapshot};
 
 /// The cluster that answers.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +57,6 @@ impl ToAsk<'_> {
     }
 
     fn looks_at_pods(&self) -> bool {
-        use daemonset::model::CheckKind;
         matches!(self.check.kind, CheckKind::Pods(_))
     }
 
@@ -70,10 +71,11 @@ impl ToAsk<'_> {
             CheckRole::Precondition => &nodes.others,
             CheckRole::Gate => &nodes.nodes,
         };
+        let created = newest_pods(live, snapshot);
         let checked: Vec<CheckedNode<'_>> = names
             .iter()
             .filter_map(|name| snapshot.node(name))
-            .map(|node| CheckedNode { node, pod_created: created(live, &node.name, snapshot) })
+            .map(|node| CheckedNode { node, pod_created: created.get(&node.name).copied() })
             .collect();
         let cluster = CheckedCluster {
             nodes: &snapshot.nodes,
@@ -102,14 +104,17 @@ fn answer(found: &Found) -> CheckAnswer {
     }
 }
 
-/// The creation of the DaemonSet's newest pod on a node.
-fn created(live: &DaemonSet, node: &NodeName, snapshot: &Snapshot) -> Option<Timestamp> {
-    let pods = snapshot.pods_in(&live.key.namespace).iter();
-    let ours = pods.filter(|pod| {
-        let controller = pod.controller.as_ref();
-        !pod.terminating
-            && pod.node() == Some(node)
-            && controller.is_some_and(|controller| controller.uid == live.uid)
-    });
-    ours.filter_map(|pod| pod.created).max()
+/// The creation of the DaemonSet's newest pod on each node.
+fn newest_pods<'s>(live: &DaemonSet, snapshot: &'s Snapshot) -> BTreeMap<&'s NodeName, Timestamp> {
+    let mut newest = BTreeMap::new();
+    for pod in snapshot.pods_in(&live.key.namespace) {
+        let is_ours = pod.controller.as_ref().is_some_and(|owner| owner.uid == live.uid);
+        if let (true, false, Some(node), Some(created)) =
+            (is_ours, pod.terminating, pod.node(), pod.created)
+        {
+            let known = newest.entry(node).or_insert(created);
+            *known = created.max(*known);
+        }
+    }
+    newest
 }

@@ -62,14 +62,7 @@ enum Finding {
 impl Found {
     /// The answer about all nodes together; something that is pending is not in it.
     pub fn answer(&self) -> CheckAnswer {
-        self.answer_about(|_| true)
-    }
-
-    /// The answer about the nodes at these positions.
-    pub fn answer_about(&self, is_it: impl Fn(Option<usize>) -> bool) -> CheckAnswer {
-        let of = |all: &[(Option<usize>, Finding)]| {
-            reason(all.iter().filter(|(at, _)| is_it(*at)).map(|(_, finding)| finding))
-        };
+        let of = |all: &[(Option<usize>, Finding)]| reason(all.iter().map(|(_, finding)| finding));
         match (of(&self.failed), of(&self.unknown)) {
             (Some(reason), _) => CheckAnswer::Fail(reason),
             (None, Some(reason)) => CheckAnswer::Unknown(reason),

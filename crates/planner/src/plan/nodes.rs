@@ -18,7 +18,6 @@ use daemonset::controller::backoff::FailedPods;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::manage::{Manage, View, manage};
 use daemonset::controller::placement::{Obstacle, Placement};
-use daemonset::controller::reasons::DeleteReason;
 use daemonset::model::{
     Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, RevisionHash, Uid,
     UpdateStrategy,
@@ -397,30 +396,6 @@ impl Immediate {
 
     fn creates_on(&self, node: &Node) -> bool {
         self.creates.contains(node.name.as_str())
-    }
-}
-
-impl From<&DeleteReason> for Reason {
-    fn from(reason: &DeleteReason) -> Self {
-        match reason {
-            DeleteReason::NodeNotEligible { obstacle } => {
-                Self::NotEligible { obstacle: obstacle.clone() }
-            }
-            DeleteReason::Surplus { keeps } => Self::Surplus { kept: keeps.clone() },
-            DeleteReason::Failed => Self::Failed,
-            DeleteReason::Succeeded => Self::Succeeded,
-            DeleteReason::NodeVanished => Self::NodeVanished,
-            DeleteReason::OldNotReady { new: by } | DeleteReason::Replaced { by } => {
-                Self::Superseded { by: by.clone() }
-            }
-            DeleteReason::OutdatedNotAvailable | DeleteReason::Outdated { .. } => {
-                Self::Outdated { revision: None }
-            }
-            DeleteReason::NotAvailableAndMayNotStart { obstacle }
-            | DeleteReason::Sunset { obstacle, .. } => {
-                Self::DeletedNotRecreated { obstacle: obstacle.clone() }
-            }
-        }
     }
 }
 

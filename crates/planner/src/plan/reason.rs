@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use daemonset::controller::placement::Obstacle;
+use daemonset::controller::reasons::DeleteReason;
 use daemonset::model::{PodName, RevisionNumber};
 
 /// Code of [`Reason::Superseded`].
@@ -224,6 +225,30 @@ impl Reason {
             | Self::NotAvailableYet { .. }
             | Self::Misscheduled { .. } => return None,
         })
+    }
+}
+
+impl From<&DeleteReason> for Reason {
+    fn from(reason: &DeleteReason) -> Self {
+        match reason {
+            DeleteReason::NodeNotEligible { obstacle } => {
+                Self::NotEligible { obstacle: obstacle.clone() }
+            }
+            DeleteReason::Surplus { keeps } => Self::Surplus { kept: keeps.clone() },
+            DeleteReason::Failed => Self::Failed,
+            DeleteReason::Succeeded => Self::Succeeded,
+            DeleteReason::NodeVanished => Self::NodeVanished,
+            DeleteReason::OldNotReady { new: by } | DeleteReason::Replaced { by } => {
+                Self::Superseded { by: by.clone() }
+            }
+            DeleteReason::OutdatedNotAvailable | DeleteReason::Outdated { .. } => {
+                Self::Outdated { revision: None }
+            }
+            DeleteReason::NotAvailableAndMayNotStart { obstacle }
+            | DeleteReason::Sunset { obstacle, .. } => {
+                Self::DeletedNotRecreated { obstacle: obstacle.clone() }
+            }
+        }
     }
 }
 

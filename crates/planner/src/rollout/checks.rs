@@ -125,7 +125,7 @@ impl Step<'_, '_> {
     /// evaluation, and since when a check is unknown, to its note.
     pub(super) fn ask_checks(
         &mut self,
-        nodes: &'_ [StepNode<'_>],
+        nodes: &[StepNode<'_>],
         evaluation: &mut Evaluation<'_>,
         policy: &PolicySpec,
         live: &DaemonSet,

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 
 use super::decide::{Step, is_template};
-use super::steps::started_at;
+use super::notes::started_at;
 use super::task::Target;
 use super::view::of_template;
 use crate::classification::has_failed_permanently;

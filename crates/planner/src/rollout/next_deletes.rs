@@ -23,11 +23,16 @@
 //!
 //! Pods that became Ready recently wait until they are available, and pods that became NotReady
 //! recently until they are Ready again. Not here: whether a new pod has failed (`new_pods`), and
-//! restoring the strategy.
+//! restoring the strategy. In files of their own: a surge, and the images of new pods.
 //!
 //! [`Ramp::window`]: daemonset::model::Ramp::window
 
+mod images;
+mod surge;
+
 use jiff::{SignedDuration, Timestamp};
+
+pub(super) use images::to_begin;
 
 use super::outcome::ControllerStep;
 use super::request::{Cost, Delete};
@@ -36,8 +41,7 @@ use super::task::Extent;
 use super::view::{NodeView, PodState, RolloutView, count};
 use crate::classification::{NodeBudget, has_failed_permanently};
 use crate::shared::{Slots, Turn};
-use crate::steps::{DomainProgress, Evaluation, WaitKind, WaitsFor};
-use daemonset::controller::limits::allows_surge;
+use crate::steps::{DomainProgress, Evaluation, WaitsFor};
 use daemonset::model::{NodeName, Pod, PodReadiness};
 
 /// Maximum number of pending deletes: that many may still be executed after the lock is lost.
@@ -101,7 +105,7 @@ pub(super) fn next(
         Replacer::RunBeforeSurge => {
             Wave::of(view, state, &Extent::All, steps, shared).next_before_surge()
         }
-        Replacer::Controller => watch(view, state, steps),
+        Replacer::Controller => surge::watch(view, state, steps),
     }
 }
 
@@ -115,62 +119,6 @@ pub(super) fn current(view: &RolloutView<'_>, state: &State) -> Option<u32> {
     let waiting = state.pods.waiting.keys();
     let recovering = waiting.filter_map(|node| state.waves.get(node)).copied();
     ready.filter_map(|node_view| node_view.wave).chain(recovering).min()
-}
-
-/// The nodes that begin next, in their order, as far as the policy is concerned: what is decided about
-/// their images comes before that about their pods. Before a surge, these are all that are left. As
-/// positions in the view.
-pub(super) fn to_begin<'s, 'a>(
-    view: &'s RolloutView<'a>,
-    state: &'s State,
-    replacer: Replacer<'s>,
-    steps: &'s Evaluation<'s>,
-) -> Vec<usize> {
-    let (extent, surges) = match replacer {
-        Replacer::Controller => return Vec::new(),
-        Replacer::Run(extent) => (extent, false),
-        Replacer::RunBeforeSurge => (&Extent::All, steps.is_last()),
-    };
-    let wave = Wave::of(view, state, extent, steps, None);
-    let mut next: Vec<Outdated<'s, 'a>> = match surges {
-        true if steps.waits_for.is_empty() => wave.outdated_in_scope().collect(),
-        true => Vec::new(),
-        false => wave.policy_lets_begin().collect(),
-    };
-    // As they are replaced: pods that serve nobody come first.
-    next.sort_by_key(|outdated| (steps.waves[outdated.at], view.is_available(outdated.pod)));
-    next.into_iter().take(wave.left).map(|outdated| outdated.at).collect()
-}
-
-/// The next action while the controller replaces pods. In a surge under a policy, it must not begin
-/// more nodes when a window closes or an approval is missing; and the last step may soak.
-fn watch(view: &RolloutView<'_>, state: &State, steps: &Evaluation<'_>) -> Next {
-    let outdated = view.outdated();
-    let waits = |kinds: &[WaitKind]| {
-        let surges = allows_surge(&view.live.spec.update_strategy);
-        let waits = steps.waits_for.iter().filter(|wait| surges && kinds.contains(&wait.kind));
-        waits.cloned().collect::<Vec<_>>()
-    };
-    let checks = [WaitKind::Gate, WaitKind::Precondition, WaitKind::Unknown];
-    let begins = waits(&[&[WaitKind::Window, WaitKind::Approval], &checks[..]].concat());
-    let ends = waits(&[&[WaitKind::Soak], &checks[..]].concat());
-    if outdated > 0 && !begins.is_empty() {
-        Next::Held(begins)
-    } else if !state.pods.waiting.is_empty() {
-        Next::Wait { until: None }
-    } else if outdated > 0 {
-        Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }))
-    } else if !ends.is_empty() && has_begun(state, steps) {
-        Next::Held(ends)
-    } else {
-        Next::NothingLeft
-    }
-}
-
-/// Whether a rollout of this template was noted: the creation of a DaemonSet has no steps.
-fn has_begun(state: &State, steps: &Evaluation<'_>) -> bool {
-    let note = state.note.as_ref().filter(|note| note.template == steps.note.template);
-    note.is_some_and(|note| note.started_at.is_some())
 }
 
 /// A node with an outdated pod.
@@ -256,58 +204,6 @@ impl<'s, 'a> Wave<'s, 'a> {
             return Next::Stalled(Stall::Budget { unavailable, allowed, outdated });
         }
         if self.left > 0 && self.lacks_images() { Next::NotPulled } else { Next::NothingLeft }
-    }
-
-    /// The next action if nodes wait for their images, or too many did not get them.
-    fn waits_for_images(&self) -> Option<Next> {
-        let pulls = &self.state.pulls;
-        // A step of which no other node is Ready does not become so.
-        let is_stuck = || {
-            let waits_for = &self.steps.waits_for;
-            waits_for.iter().any(|wait| wait.kind == WaitKind::ReadyNode) && self.lacks_images()
-        };
-        if pulls.is_over || is_stuck() {
-            Some(Next::NotPulled)
-        } else {
-            (pulls.is_pulling && self.left > 0).then_some(Next::Wait { until: None })
-        }
-    }
-
-    /// Whether a node of this run keeps its old pod, because it did not get the images.
-    fn lacks_images(&self) -> bool {
-        self.view.node_views.iter().any(|node_view| {
-            let name = &node_view.node.name;
-            let in_extent = match self.extent {
-                Extent::All | Extent::Count(_) => true,
-                Extent::Nodes(nodes) => nodes.contains(name),
-            };
-            in_extent && self.state.is_dropped(name) && node_view.has_outdated_pod()
-        })
-    }
-
-    /// The next action in a rollout whose last step is a surge of the controller. What has begun ends
-    /// before that.
-    fn next_before_surge(&self) -> Next {
-        if !self.steps.is_last() {
-            return self.next();
-        }
-        let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
-        let retries: Vec<Delete> = self.retries().take(room).collect();
-        if !retries.is_empty() {
-            return Next::Delete(retries);
-        }
-        if !self.state.pods.waiting.is_empty() || self.state.deletes_out() > 0 {
-            return Next::Wait { until: None };
-        }
-        if let Some(next) = self.waits_for_images() {
-            return next;
-        }
-        match self.steps.waits_for.as_slice() {
-            // The controller would surge there, too, and fail.
-            [] if self.lacks_images() => Next::NotPulled,
-            [] => Next::NothingLeft,
-            waits_for => Next::Held(waits_for.to_vec()),
-        }
     }
 
     /// Nodes whose outdated pod this run replaces, now or later.

@@ -9,13 +9,13 @@ use super::decide::{Halt, Step};
 use super::effect::Effect;
 use super::new_pods;
 use super::next_deletes::{self, Next, Replacer, Shared};
+use super::notes;
 use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::{Arrival, Report};
 use super::pulling::Pulling;
 use super::request::Delete;
 use super::share::in_rollout;
 use super::state::{Awaited, Creates, RequestState, Stall, State, Waiting};
-use super::steps;
 use super::task::{Goal, Target};
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
@@ -56,7 +56,7 @@ impl Step<'_, '_> {
         let nodes = self.step_nodes(view, view.live);
         let mut evaluation = self.evaluated(&nodes, &policy, view.live);
         let checked = self.ask_checks(&nodes, &mut evaluation, &policy, view.live);
-        if is_to_note && let Err(halt) = self.note_steps(&evaluation, &policy, view.live) {
+        if is_to_note && let Err(halt) = self.note_steps(&evaluation.note, &policy, view.live) {
             return match halt {
                 Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
                 Halt::End(_) | Halt::Wait => Paced::Wait,
@@ -124,12 +124,12 @@ impl Step<'_, '_> {
     fn is_to_note(&self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> bool {
         let template = view.live.spec.template.raw();
         let note = self.state.note.as_ref();
-        let is_in_progress = || view.outdated() > 0 || steps::started_at(note, template).is_some();
+        let is_in_progress = || view.outdated() > 0 || notes::started_at(note, template).is_some();
         match (replacer, &self.task.goal) {
             (Replacer::Controller, _) => {
                 allows_surge(&view.live.spec.update_strategy) && is_in_progress()
             }
-            (Replacer::Run(_), Goal::Roll(_)) => is_in_progress() || !steps::is_of(note, template),
+            (Replacer::Run(_), Goal::Roll(_)) => is_in_progress() || !notes::is_of(note, template),
             (Replacer::Run(_) | Replacer::RunBeforeSurge, _) => true,
         }
     }
@@ -173,7 +173,7 @@ impl Step<'_, '_> {
         self.note_recovered(view);
         self.note_arrived(view);
         self.note_had_pod(view);
-        let started_at = steps::started_at(self.state.note.as_ref(), view.live.spec.template.raw());
+        let started_at = notes::started_at(self.state.note.as_ref(), view.live.spec.template.raw());
         let State { pods, creates, .. } = &mut *self.state;
         let report = new_pods::check(view, pods, creates, &self.task.pace, started_at);
         self.wake_at(report.next);

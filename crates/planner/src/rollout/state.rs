@@ -1,5 +1,7 @@
 //! The state of a run between steps: only what cannot be observed in the cluster.
 
+mod answers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -7,11 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::checks::Checks;
-use super::event::{Answer, Event, Failure, Written};
+use super::event::{Failure, Written};
 use super::outcome::{Attempt, ControllerStep, FailureCause, PodFailure, Replaced};
 use super::progress::Progress;
 use super::pulls::Pulls;
-use super::refusal::is_refusal;
 use super::request::{Precondition, Purpose};
 use super::task::{Goal, Task};
 use crate::shared::Share;
@@ -20,22 +21,6 @@ use daemonset::model::{Approval, NodeName, RevisionName, RevisionRef, StepsNote,
 
 /// Time for which a permanent failure is tolerated.
 pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(30);
-
-/// Delay before a failed request is retried.
-const RETRY: SignedDuration = SignedDuration::from_secs(2);
-
-/// Delay before a write is retried after a conflict: until the other client's write is observed.
-/// The DaemonSet controller, which writes the status after each pod, is such a client.
-const OVERTAKEN: SignedDuration = SignedDuration::from_millis(200);
-
-/// Time after a failed request after which another failure starts a new series.
-const FORGOTTEN: SignedDuration = SignedDuration::from_secs(120);
-
-/// Interval at which approvals are read while the run waits for one.
-const READ_AGAIN: SignedDuration = SignedDuration::from_secs(10);
-
-/// Attempts to remember a failed template, or to forget it.
-const REMEMBER_ATTEMPTS: u32 = 3;
 
 /// The state of a run. A run that is started again on a fresh plan resumes where it was; lost are
 /// only the times that it has waited and the reason why it stopped.
@@ -307,18 +292,6 @@ pub(super) struct Shown {
     pub(super) waits_for: Vec<WaitsFor>,
 }
 
-impl Pods {
-    /// Records a `FailedCreate` event. A transient failure does not hide a recent rejection.
-    fn note_create_failed(&mut self, message: String, now: Timestamp) {
-        let refused = is_refusal(&message);
-        let stands =
-            |failure: &CreateFailure| failure.refused && now.duration_since(failure.at) < GRACE;
-        if refused || !self.create_failed.as_ref().is_some_and(stands) {
-            self.create_failed = Some(CreateFailure { at: now, message, refused });
-        }
-    }
-}
-
 impl State {
     /// The initial state of a run, whether the DaemonSet is untouched, paused or aborted.
     pub fn new(task: Task) -> Self {
@@ -412,128 +385,5 @@ impl State {
     /// Number of pending deletes.
     pub(super) fn deletes_out(&self) -> usize {
         self.pods.deleted.values().filter(|request| **request == RequestState::Out).count()
-    }
-
-    /// Records an event without a decision, for events that arrive faster than the cluster can be
-    /// evaluated: the next [`step`](super::step) decides on all of them.
-    pub fn note(&mut self, event: Event, now: Timestamp) {
-        match event {
-            Event::Observed => {}
-            Event::Answer(answer) => self.note_answer(answer, now),
-            Event::CreateFailed { message } => self.pods.note_create_failed(message, now),
-            Event::Interrupt => {
-                let stop = match self.stop {
-                    None => Stop::Interrupted,
-                    Some(Stop::Interrupted | Stop::InterruptedTwice) => Stop::InterruptedTwice,
-                    Some(Stop::LockLost { .. }) => Stop::LockLost { interrupted: true },
-                };
-                self.stop = Some(stop);
-            }
-            Event::LockLost => {
-                self.stop = Some(Stop::LockLost { interrupted: self.is_interrupted() });
-            }
-        }
-    }
-
-    fn note_answer(&mut self, answer: Answer, now: Timestamp) {
-        match answer {
-            Answer::Written(Ok(written)) => {
-                self.writing.request = RequestState::Idle;
-                self.writing.done.extend(self.writing.last);
-                self.uid.get_or_insert_with(|| written.uid.clone());
-                self.writing.version = Some(written);
-                self.failing = None;
-            }
-            Answer::Written(Err(failure)) => {
-                self.writing.request = self.came_to_nothing(Attempt::Write, failure, now);
-            }
-            Answer::Deleted { uid, result } => self.note_deleted(uid, result, now),
-            Answer::Annotated { revision: _, result } => {
-                self.annotating = match result {
-                    Ok(()) => {
-                        self.failing = None;
-                        self.annotated = true;
-                        RequestState::Idle
-                    }
-                    Err(failure) => self.came_to_nothing(Attempt::Annotate, failure, now),
-                };
-            }
-            Answer::Remembered(result) => {
-                self.remembering.attempts += 1;
-                self.remembering.done =
-                    result.is_ok() || self.remembering.attempts >= REMEMBER_ATTEMPTS;
-                self.remembering.request = RequestState::RetryAt(now + RETRY);
-            }
-            Answer::Approvals(read) => {
-                self.approvals = read.unwrap_or_else(|| std::mem::take(&mut self.approvals));
-                self.reading_approvals = RequestState::RetryAt(now + READ_AGAIN);
-            }
-            Answer::Checked { question, response } => {
-                self.checks.note(&self.task.pace, &question, &response);
-            }
-            Answer::PullerCreated { node, result } => {
-                if let Err(failure @ (Failure::Forbidden { .. } | Failure::Refused { .. })) =
-                    &result
-                {
-                    self.fatal = Some((Attempt::Pull, failure.clone()));
-                }
-                self.pulls.note_created(node, result, now);
-            }
-            Answer::PullerRemoved { uid, result } => self.pulls.note_removed(&uid, &result, now),
-            Answer::Noted(Ok(())) => {
-                self.failing = None;
-                self.note = self.noting.sent.take();
-                self.noting.request = RequestState::Idle;
-            }
-            Answer::Noted(Err(failure)) => {
-                self.noting.request = self.came_to_nothing(Attempt::Note, failure, now);
-            }
-        }
-    }
-
-    fn note_deleted(&mut self, uid: Uid, result: Result<(), Failure>, now: Timestamp) {
-        match result {
-            // Deleted by this run or by another client: the pod is gone or terminating.
-            Ok(()) | Err(Failure::Conflict | Failure::Gone) => {
-                self.failing = None;
-                self.pods.deleted.insert(uid, RequestState::Idle);
-            }
-            Err(failure @ Failure::Unknown { .. }) => {
-                let retry = self.came_to_nothing(Attempt::Delete, failure, now);
-                self.pods.deleted.insert(uid, retry);
-            }
-            Err(
-                failure @ (Failure::Forbidden { .. }
-                | Failure::Refused { .. }
-                | Failure::ChangesTemplate),
-            ) => {
-                // The node keeps its entry in `replacing` until an available pod is observed on it.
-                self.pods.deleted.remove(&uid);
-                self.fatal = Some((Attempt::Delete, failure));
-            }
-        }
-    }
-
-    /// The next state of a failed request: retried later, or never.
-    fn came_to_nothing(
-        &mut self,
-        request: Attempt,
-        failure: Failure,
-        now: Timestamp,
-    ) -> RequestState {
-        let pause = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
-        match failure {
-            Failure::Forbidden { .. } | Failure::Refused { .. } | Failure::ChangesTemplate => {
-                self.fatal = Some((request, failure));
-            }
-            Failure::Conflict | Failure::Gone | Failure::Unknown { .. } => {
-                let before = self.failing.as_ref().filter(|failing| {
-                    failing.request == request && now.duration_since(failing.last) < FORGOTTEN
-                });
-                let since = before.map_or(now, |failing| failing.since);
-                self.failing = Some(Failing { since, last: now, request, failure });
-            }
-        }
-        RequestState::RetryAt(now + pause)
     }
 }

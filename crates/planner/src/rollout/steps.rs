@@ -1,36 +1,31 @@
-//! Steps, domains and waits in a rollout: what is noted about them, and what happens when nothing
-//! may begin for now.
+//! Steps, domains and waits in a rollout: what happens when nothing may begin for now.
 //!
 //! A run does what may be done now. Then it waits itself (`--wait`), or it ends: with the last good
 //! template live again, paused, so that a node that joins or a pod that is recreated gets what is
 //! proven. The next run writes the target again and continues. Not here: which nodes may begin
-//! ([`steps`](crate::steps)).
+//! ([`steps`](crate::steps)), and what is noted (`notes`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use serde_json::Value;
-
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
-use super::outcome::{Attempt, FailureCause, Interference, Outcome, Overdue, PodFailure};
+use super::notes::started_at;
+use super::outcome::{FailureCause, Interference, Outcome, Overdue, PodFailure};
 use super::progress::Report;
 use super::request::Purpose;
 use super::restart::is_template_but_for_restart;
 use super::share::in_rollout;
 use super::state::{Course, RequestState};
 use super::task::{Provenance, Target};
-use super::view::{NodeView, PodState, RolloutView, of_template};
+use super::view::{NodeView, PodState, RolloutView};
 use crate::plan::{PauseState, PausedRollout, template_digest};
 use crate::shared::Siblings;
 use crate::steps::{
     ApprovalRules, Evaluation, NodeUpdate, StepNode, StepsInput, WaitKind, WaitsFor,
     approved_steps, evaluate, needs_note,
 };
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
@@ -92,49 +87,12 @@ impl<'w> Step<'_, 'w> {
         })
     }
 
-    /// Finds out, before anything is written, whether what was noted about rollouts of this template
-    /// is lost: there is no note, but a revision with the template.
-    pub(super) fn look_for_note(&mut self, template: &Value, live: &DaemonSet) {
-        if self.state.is_note_lost.is_none() {
-            let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
-            let was_rolled_out = !of_template(template, &claimed).1.is_empty();
-            self.state.is_note_lost = Some(self.state.note.is_none() && was_rolled_out);
-        }
-    }
-
     /// The hash of the last good template's pods.
     fn last_good(&self, live: &DaemonSet) -> Option<RevisionHash> {
         let from = self.state.from.as_ref()?;
         let in_namespace = self.observed.revisions.iter();
         let mut named = in_namespace.filter(|it| it.namespace == live.key.namespace);
         named.find(|revision| revision.name == from.name).map(hash_of)
-    }
-
-    /// Notes what has become of the steps, before anything is done on the ground of it.
-    pub(super) fn note_steps(
-        &mut self,
-        evaluation: &Evaluation<'_>,
-        policy: &PolicySpec,
-        live: &DaemonSet,
-    ) -> Flow<()> {
-        if !needs_note(policy) {
-            return self.note_other_template(live);
-        }
-        // The end is noted already (`roll`): nothing begins again.
-        if self.state.noting.has_ended {
-            return Ok(());
-        }
-        let mut wanted = evaluation.note.clone();
-        wanted.started_at.get_or_insert(self.now);
-        wanted.from = wanted.from.or_else(|| self.state.from.clone());
-        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
-        wanted.approvals_void_before = if before.is_none() && self.state.is_note_lost == Some(true)
-        {
-            Some(self.now)
-        } else {
-            StepsNote::void_before(before, &wanted.template, approvals)
-        };
-        self.note(wanted)
     }
 
     /// Whether the rollout has taken longer than the policy allows, waiting included.
@@ -149,47 +107,6 @@ impl<'w> Step<'_, 'w> {
         let overdue = Overdue { seconds, allowed: allowed.0 };
         self.state.cause = Some(FailureCause::Overdue(overdue));
         true
-    }
-
-    /// Without steps, only ends what is noted about another template: if that one comes back, its
-    /// steps begin anew.
-    fn note_other_template(&mut self, live: &DaemonSet) -> Flow<()> {
-        let has_content = |note: &&StepsNote| !note.steps.is_empty() || note.waits_since.is_some();
-        let Some(note) = self.state.note.as_ref().filter(has_content) else { return Ok(()) };
-        if note.template == template_digest(live.spec.template.raw()) {
-            return Ok(());
-        }
-        self.note(StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() })
-    }
-
-    /// Notes the end of a rollout: it is done, or it has failed. Its approvals are used up. The
-    /// steps that are done stay so, unless it has failed.
-    pub(super) fn note_end(&mut self, has_failed: bool) -> Flow<()> {
-        let Some(note) = &self.state.note else { return Ok(()) };
-        if note.started_at.is_none() && note.waits_since.is_none() {
-            return Ok(());
-        }
-        self.state.noting.has_ended = true;
-        let ended = StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() };
-        let ended = if has_failed {
-            ended
-        } else {
-            StepsNote { template: note.template.clone(), steps: note.steps.clone(), ..ended }
-        };
-        self.note(ended)
-    }
-
-    /// Sets the note, and waits until that is done.
-    fn note(&mut self, wanted: StepsNote) -> Flow<()> {
-        if self.state.note.as_ref() == Some(&wanted) {
-            return Ok(());
-        }
-        let request = self.state.noting.request;
-        self.may_go(request, Attempt::Note)?;
-        self.state.noting.request = RequestState::Out;
-        self.state.noting.sent = Some(wanted.clone());
-        self.push(Effect::Note(Box::new(wanted)));
-        Err(Halt::Wait)
     }
 
     /// What is waited for before anything of the target is written; none if some node may begin, or
@@ -250,7 +167,7 @@ impl<'w> Step<'_, 'w> {
             noted.template == evaluation.note.template && noted.waits_since.is_none()
         });
         if has_begun || !evaluation.note.steps.is_empty() {
-            self.note_steps(&evaluation, &policy, &after)?;
+            self.note_steps(&evaluation.note, &policy, &after)?;
         } else if noted.is_none()
             && self.state.is_note_lost == Some(true)
             && waits_for.iter().any(|wait| wait.kind == WaitKind::Approval)
@@ -312,26 +229,22 @@ impl<'w> Step<'_, 'w> {
         if !allows_surge(target.declared.strategy()) {
             return false;
         }
-        let (policy, after) = (self.policy(), with_template(live, target));
-        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
-        let nodes = self.step_nodes(&view, live);
-        let evaluation = self.evaluated(&nodes, &policy, &after);
         // A surge begins only when nothing is waited for: pods that are not available yet let the
         // target be written in a closed window, too, to judge them.
-        !evaluation.is_last() || !evaluation.waits_for.is_empty()
+        self.if_live(target, live, |steps| !steps.is_last() || !steps.waits_for.is_empty())
     }
 
-    /// Notes that a rollout begins, before the write that lets the controller surge: it has no pause
-    /// that would say what the last good template is, if this run is killed.
-    pub(super) fn note_before_surge(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
-        if !allows_surge(target.declared.strategy()) {
-            return Ok(());
-        }
+    /// The steps as they will be when the target is live.
+    pub(super) fn if_live<T>(
+        &self,
+        target: &Target,
+        live: &'w DaemonSet,
+        look: impl FnOnce(&Evaluation<'_>) -> T,
+    ) -> T {
         let (policy, after) = (self.policy(), with_template(live, target));
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         let nodes = self.step_nodes(&view, live);
-        let evaluation = self.evaluated(&nodes, &policy, &after);
-        self.note_steps(&evaluation, &policy, &after)
+        look(&self.evaluated(&nodes, &policy, &after))
     }
 
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
@@ -359,25 +272,6 @@ impl<'w> Step<'_, 'w> {
                 Ok(Halt::End(self.waiting(waits_for)))
             }
         }
-    }
-
-    /// Whether a rollout of the live template has noted its beginning, and not its end. A surge has no
-    /// pause that would say so.
-    pub(super) fn is_interrupted(&self, live: &DaemonSet) -> bool {
-        let note = self.state.note.as_ref();
-        started_at(note, live.spec.template.raw()).is_some()
-            && note.is_some_and(|note| note.from.is_some())
-    }
-
-    /// Notes that the rollout waits before its first node.
-    fn note_waiting(&mut self, target: &Target, waits_for: &[WaitsFor]) -> Flow<()> {
-        let template = template_digest(target.template.raw());
-        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
-        let note = StepsNote::waiting(before, &template, approvals, self.now);
-        let unknown = waits_for.iter().filter(|wait| wait.kind == WaitKind::Unknown);
-        let unknown = unknown.filter_map(|wait| wait.check.as_ref());
-        let unknown_since = unknown.map(|it| (it.check.clone(), it.since)).collect();
-        self.note(StepsNote { unknown_since, ..note })
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
@@ -533,15 +427,4 @@ fn step_node<'v>(
         },
         shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),
     }
-}
-
-/// Whether this is noted about a rollout of this template, which may have ended.
-pub(super) fn is_of(note: Option<&StepsNote>, template: &Value) -> bool {
-    note.is_some_and(|note| note.template == template_digest(template))
-}
-
-/// The time since which the rollout of a template has been going on, if that is noted.
-pub(super) fn started_at(note: Option<&StepsNote>, template: &Value) -> Option<Timestamp> {
-    let note = note.filter(|note| note.started_at.is_some())?;
-    (note.template == template_digest(template)).then_some(note.started_at?)
 }

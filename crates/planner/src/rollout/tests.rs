@@ -17,6 +17,7 @@ mod sim;
 mod step_cases;
 mod step_laws;
 mod step_observer;
+mod step_rules;
 mod steps;
 mod surge;
 mod way;

@@ -1,13 +1,11 @@
 //! Checks that the cluster itself answers: other pods on a node, and the conditions of nodes.
 
-use std::time::Instant;
-
 use super::*;
 
 #[test]
 fn checks_see_nodes_and_other_pods() {
     side_by_side(&[
-        a_node_with_a_gpu_in_use_is_passed_over,
+        a_node_with_a_gpu_in_use_is_skipped,
         an_agent_that_breaks_its_neighbours_stops_at_the_first_node,
         a_condition_that_turns_bad_after_an_update_aborts,
     ]);
@@ -44,7 +42,7 @@ fn changed(kind: &str, status: &str) -> Value {
 }
 
 /// The others are updated, and that one when the pod has ended.
-fn a_node_with_a_gpu_in_use_is_passed_over(plane: &ControlPlane) {
+fn a_node_with_a_gpu_in_use_is_skipped(plane: &ControlPlane) {
     let policy =
         "  preconditions:\n  - {name: gpu, pods: {resource: example.com/gpu, expect: absent}}";
     let staged = Staged::new(plane, "gpu-in-use", 3, policy);
@@ -79,9 +77,10 @@ fn a_node_with_a_gpu_in_use_is_passed_over(plane: &ControlPlane) {
     staged.is_complete("v2");
 }
 
-/// Here, the neighbours become unready after the new pod has started.
+/// Here, the neighbours become unready after the new pod has started. The soak is longer than the run
+/// may wait: an abort does not wait for its end.
 fn an_agent_that_breaks_its_neighbours_stops_at_the_first_node(plane: &ControlPlane) {
-    let policy = "  steps: [{name: canary, nodes: 1, soak: 30s}]\n  gates:\n  - name: neighbours\n    interval: 2s\n    \
+    let policy = "  steps: [{name: canary, nodes: 1, soak: 1h}]\n  gates:\n  - name: neighbours\n    interval: 2s\n    \
                   pods: {selector: {matchLabels: {app: neighbours}}}";
     let staged = Staged::new(plane, "breaks", 3, policy);
     plane.kubectl(&["create", "namespace", "neighbours"]);
@@ -92,7 +91,6 @@ fn an_agent_that_breaks_its_neighbours_stops_at_the_first_node(plane: &ControlPl
     thread::sleep(Duration::from_secs(2));
     let run = staged.fleet.start(&staged.version("v2"), &["--wait=5m"]);
     wait_until("the first new pod", SOON, || !staged.nodes_with("v2").is_empty());
-    let begun = Instant::now();
     let node = staged.nodes_with("v2").pop_first().unwrap();
     thread::sleep(Duration::from_secs(1));
     let neighbour = format!("dns-{}", &node[node.len() - 1..]);
@@ -101,7 +99,6 @@ fn an_agent_that_breaks_its_neighbours_stops_at_the_first_node(plane: &ControlPl
     let said = format!("pod neighbours/{neighbour} on node {node} is not Ready since ");
     let nodes = format!("with new pods on 1 node ({node})");
     ends(&run.wait(), 4, &["aborted: gate neighbours failed: ", &said, &nodes]);
-    assert!(begun.elapsed() < Duration::from_secs(30), "it does not wait for the end of the soak");
     assert_eq!(staged.nodes_with("v2"), [node].into());
     assert_eq!(staged.live().image, "v1");
 }

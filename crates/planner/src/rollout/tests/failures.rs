@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
+use super::steps;
 use crate::annotations::COMMIT_ANNOTATION;
 use crate::plan::{PauseState, template_digest};
 use crate::rollout::{
@@ -377,4 +378,29 @@ fn one_of_something_is_singular() {
     assert_eq!(evicted.to_string(), "rolling back would evict 1 pod at once, at most 0 allowed");
     let lost = Report::LostReady { nodes: 1 };
     assert!(lost.to_string().starts_with("1 pod became NotReady within a minute"), "{lost}");
+}
+
+/// A commit goes back to the last good template while a canary soaks, and its pod does not start.
+#[test]
+fn the_last_good_template_is_not_aborted_to_itself() {
+    let canary = steps::policy(json!({
+        "onFailure": "abort",
+        "progressDeadline": "60s",
+        "steps": [{"name": "canary", "nodes": 1, "soak": "60s"}],
+    }));
+    let mut sim = steps::run(Sim::of(3, &json!(1)), "v2", &canary).sim;
+    let canary_node = sim.running().into_iter().find(|(_, image)| *image == "v2").unwrap().0;
+    sim.picky.insert(canary_node, "v2".into());
+    // Two nodes have it: the step is complete, and soaks first.
+    let mut sim = steps::run(sim, "v1", &canary).sim;
+    sim.pass(61);
+    let back = steps::run(sim, "v1", &canary);
+    match back.outcome() {
+        Outcome::Paused { why: PauseReason::Failed { failed, not_aborted, .. } } => {
+            assert_eq!((failed.len(), not_aborted), (1, &Some(NotAborted::IsLastGood)));
+        }
+        other => panic!("{other}"),
+    }
+    assert_eq!(back.pause().map(|it| (it.state, it.failed)), Some((PauseState::Paused, None)));
+    assert_eq!(back.sim.live_image(), "v1");
 }

@@ -1,4 +1,8 @@
-//! A small simulated cluster with a kubelet and an API server.
+//! A small simulated cluster with an API server; its kubelets, and what its checks measure, are in files
+//! of their own.
+
+mod kubelet;
+mod measures;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,43 +10,19 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use kubelet::set_ready;
+pub(super) use kubelet::{Fate, pod_failure};
+pub(super) use measures::Measured;
+
 use crate::rollout::{
     Delete, Failure, NewPuller, ObservedCluster, Precondition, Provenance, Write, Written, write,
 };
 use daemonset::controller::test_cluster::{Cluster, node};
 use daemonset::model::{
-    Approval, CheckEndpoint, CheckQuestion, CheckResponse, CheckSeries, ContainerFailure,
-    DaemonSet, LabelSelector, Neighbour, NeighbourQuery, Neighbours, Node, NodeReadiness,
-    PRE_PULL_IMAGES_LABEL, Pod, PodName, PodPhase, PodReadiness, PullProblem, PullState, Puller,
-    REVISION_HASH_LABEL, Revision, Series, StepsNote, Uid, Unanswered,
+    Approval, DaemonSet, LabelSelector, Neighbour, NeighbourQuery, Neighbours, Node, NodeReadiness,
+    PRE_PULL_IMAGES_LABEL, Pod, PodName, PullState, Puller, REVISION_HASH_LABEL, Revision,
+    StepsNote, Uid,
 };
-
-/// The behavior of the pods of a template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Ready after this number of seconds.
-    ReadyAfter(i64),
-    /// `ImagePullBackOff`, permanently.
-    NoImage,
-    /// Running, never Ready.
-    NeverReady,
-    /// Ready, then crashing, repeatedly.
-    Crashes,
-    /// Ready as soon as it runs, and ends after this number of seconds: restarted at once the first
-    /// time, then after 10 s, 20 s, 40 s and so on.
-    EndsAfter(i64),
-    /// The API server rejects their creation.
-    NotCreated,
-}
-
-/// What a check measures.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Measured {
-    /// This value.
-    Value(f64),
-    /// Prometheus is down.
-    Down,
-}
 
 /// An observation of the cluster at one moment.
 #[derive(Clone, Debug)]
@@ -230,47 +210,6 @@ impl Sim {
         });
     }
 
-    fn kubelet(&mut self) {
-        let now = self.now();
-        let images = self.images();
-        let (fates, picky, nodes) = (&self.fates, &self.picky, &self.cluster.nodes);
-        for pod in self.cluster.pods.iter_mut().filter(|pod| !pod.terminating) {
-            let node = pod.node().unwrap().clone();
-            if !nodes.iter().any(|it| it.name == node && it.readiness.is_ready()) {
-                set_ready(pod, false, now);
-                continue;
-            }
-            let image = pod.labels.get(REVISION_HASH_LABEL).and_then(|hash| images.get(hash));
-            let image = image.map_or("", String::as_str);
-            let mut fate = fates.get(image).copied().unwrap_or(Fate::ReadyAfter(3));
-            if picky.get(node.as_str()).is_some_and(|wanted| wanted != image) {
-                fate = Fate::NeverReady;
-            }
-            let created = *pod.created.get_or_insert(now);
-            run(pod, fate, now.duration_since(created).as_secs(), now);
-        }
-    }
-
-    /// The kubelets' part in the pullers.
-    fn pull(&mut self) {
-        let now = self.now();
-        self.pullers.retain(|puller| !puller.terminating);
-        for puller in &mut self.pullers {
-            let takes = self.pulls.get(puller.node.as_str()).copied().unwrap_or(Some(2));
-            let age = now.duration_since(puller.created.unwrap()).as_secs();
-            let missing = |reason: &str| PullProblem {
-                image: "v2".into(),
-                reason: reason.into(),
-                message: "not found".into(),
-            };
-            puller.state = match takes {
-                Some(takes) if age >= takes => PullState::Pulled,
-                Some(_) => PullState::Pulling(None),
-                None => PullState::Pulling(Some(missing("ErrImagePull"))),
-            };
-        }
-    }
-
     /// Creates a puller.
     pub(super) fn create_puller(&mut self, new: &NewPuller) -> Result<(PodName, Uid), Failure> {
         let name = new.pod["metadata"]["name"].as_str().unwrap();
@@ -437,42 +376,6 @@ impl Sim {
         })
     }
 
-    /// What a check measures from now on.
-    pub(super) fn measure(&mut self, check: &'static str, measured: Measured) {
-        self.values.push((check, self.now(), measured));
-    }
-
-    /// What a check measures at a time.
-    fn measured(&self, check: &str, at: Timestamp) -> Measured {
-        let mut values = self.values.iter().rev();
-        let last = values.find(|(name, from, _)| *name == check && *from <= at);
-        last.map_or(Measured::Value(1.0), |(_, _, measured)| *measured)
-    }
-
-    /// Answers a question as a Prometheus does, or a service.
-    pub(super) fn respond(&self, question: &CheckQuestion) -> CheckResponse {
-        let CheckQuestion { name, endpoint, from, until, interval, .. } = question;
-        if self.measured(name, self.now()) == Measured::Down {
-            let message = "it does not answer".to_owned();
-            return CheckResponse::Unanswered(Unanswered { message });
-        }
-        if !matches!(endpoint, CheckEndpoint::Prometheus { .. }) {
-            let is_expected = self.measured(name, self.now()) == Measured::Value(1.0);
-            let detail = "status 503".to_owned();
-            return CheckResponse::Sample { at: self.now(), is_expected, detail };
-        }
-        let seconds = i64::from(interval.0);
-        let count = until.duration_since(*from).as_secs() / seconds;
-        let times = (0..=count).map(|n| *from + SignedDuration::from_secs(n * seconds));
-        let points = times.filter_map(|at| match self.measured(name, at) {
-            Measured::Value(value) => Some((at, value)),
-            Measured::Down => None,
-        });
-        let series = Series { labels: vec!["job=agent".into()], points: points.collect() };
-        let series = CheckSeries { step: interval.0, series: vec![series], warnings: vec![] };
-        CheckResponse::Series(series)
-    }
-
     /// Executes a delete.
     pub(super) fn delete(&mut self, delete: &Delete) -> Result<(), Failure> {
         let pod = self.cluster.pods.iter_mut().find(|pod| pod.name == delete.pod);
@@ -532,79 +435,6 @@ pub(super) fn images(revisions: &[Revision]) -> BTreeMap<String, String> {
         image.as_str().unwrap().to_owned()
     };
     revisions.iter().map(|it| (it.hash().unwrap().to_string(), image(it))).collect()
-}
-
-/// Updates one pod according to its age.
-fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
-    let mut set = |ready: bool| set_ready(pod, ready, now);
-    match fate {
-        Fate::ReadyAfter(seconds) => {
-            set(age >= seconds);
-            pod.phase = PodPhase::Running;
-        }
-        Fate::NeverReady => set(false),
-        Fate::NoImage | Fate::NotCreated => {
-            set(false);
-            pod.container_failure =
-                Some(pod_failure("ImagePullBackOff", "Back-off pulling image").into());
-        }
-        Fate::EndsAfter(seconds) => {
-            let (up, since, restarts) = life(seconds, age);
-            set(up);
-            pod.phase = PodPhase::Running;
-            pod.restarts = restarts;
-            pod.containers_changed = Some(now - SignedDuration::from_secs(age - since));
-            pod.container_failure =
-                (!up).then(|| pod_failure("CrashLoopBackOff", "back-off restarting").into());
-        }
-        Fate::Crashes => {
-            // Ready for two seconds, in the back-off for eight.
-            let up = age % 10 < 2;
-            set(up);
-            pod.restarts = u32::try_from(age / 10).unwrap();
-            if up && age % 10 == 0 {
-                pod.containers_changed = Some(now);
-            }
-            pod.container_failure =
-                (!up).then(|| pod_failure("CrashLoopBackOff", "back-off 10s restarting").into());
-        }
-    }
-}
-
-/// Sets the Ready condition. It keeps its time while its status is unchanged; a condition that was
-/// never true has none.
-fn set_ready(pod: &mut Pod, ready: bool, now: Timestamp) {
-    match (ready, pod.readiness) {
-        (true, PodReadiness::NotReady { .. }) => {
-            pod.readiness = PodReadiness::Ready { since: Some(now) };
-        }
-        (false, PodReadiness::Ready { .. }) => {
-            pod.readiness = PodReadiness::NotReady { since: Some(now) };
-        }
-        (true, PodReadiness::Ready { .. }) | (false, PodReadiness::NotReady { .. }) => {}
-    }
-}
-
-/// The state at this age of a container that ends `up` seconds after each start: whether it runs,
-/// since when it does or does not, and its number of restarts.
-fn life(up: i64, age: i64) -> (bool, i64, u32) {
-    let (mut start, mut restarts, mut wait) = (0, 0, 0);
-    loop {
-        let end = start + up;
-        if age < end {
-            return (true, start, restarts);
-        }
-        if age < end + wait {
-            return (false, end, restarts);
-        }
-        start = end + wait;
-        restarts += 1;
-        wait = (wait * 2).max(10);
-    }
-}
-
-pub(super) fn pod_failure(reason: &str, message: &str) -> ContainerFailure {
-    ContainerFailure { container: "c".into(), reason: reason.into(), message: message.into() }
 }
 
 pub(super) fn rolling(max_unavailable: &Value) -> Value {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::run::Post;
 use super::sim::Fate;
-use super::step_observer::{DomainRule, Rules, Selects, StepRule};
+use super::step_rules::{DomainRule, Rules, Selects, StepRule};
 
 /// An event.
 #[derive(Clone, Copy, Debug)]

@@ -3,11 +3,9 @@
 use serde_json::{Value, json};
 
 use super::run::{Run, plain_pace, task};
-use super::sim::{Fate, Sim, on_delete};
+use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::plan::PauseState;
-use crate::rollout::{
-    Extent, FailureCause, Goal, NotAborted, Outcome, PauseReason, Purpose, RolledBack, Task,
-};
+use crate::rollout::{Extent, FailureCause, Goal, Outcome, Purpose, RolledBack, Task};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::node;
 use daemonset::model::{Approval, PolicySpec, Ramp};
@@ -48,7 +46,7 @@ pub(super) fn waits(run: &Run) -> Vec<WaitKind> {
     }
 }
 
-fn purposes(run: &Run) -> Vec<Purpose> {
+pub(super) fn purposes(run: &Run) -> Vec<Purpose> {
     run.sim.writes.iter().map(|write| write.purpose).collect()
 }
 
@@ -470,66 +468,17 @@ fn roll_obeys_the_steps_and_notes_its_end() {
     assert!(last.steps < 200, "{} steps", last.steps);
 }
 
-/// A commit goes back to the last good template while a canary soaks, and its pod does not start.
-#[test]
-fn the_last_good_template_is_not_aborted_to_itself() {
-    let canary = policy(json!({
-        "onFailure": "abort",
-        "progressDeadline": "60s",
-        "steps": [{"name": "canary", "nodes": 1, "soak": "60s"}],
-    }));
-    let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
-    let canary_node = sim.running().into_iter().find(|(_, image)| *image == "v2").unwrap().0;
-    sim.picky.insert(canary_node, "v2".into());
-    // Two nodes have it: the step is complete, and soaks first.
-    let mut sim = run(sim, "v1", &canary).sim;
-    sim.pass(61);
-    let back = run(sim, "v1", &canary);
-    match back.outcome() {
-        Outcome::Paused { why: PauseReason::Failed { failed, not_aborted, .. } } => {
-            assert_eq!((failed.len(), not_aborted), (1, &Some(NotAborted::IsLastGood)));
-        }
-        other => panic!("{other}"),
-    }
-    assert_eq!(back.pause().map(|it| (it.state, it.failed)), Some((PauseState::Paused, None)));
-    assert_eq!(back.sim.live_image(), "v1");
-}
-
 /// Nothing that runs is replaced, but a missing pod would get the target as soon as it is live.
 #[test]
 fn no_rollout_begins_in_a_closed_window_with_nodes_that_are_not_ready() {
     let closed = policy(json!({"windows": [{"schedule": "0 3 * * *", "duration": "1h"}]}));
-    for strategy in [json!({"maxUnavailable": 1}), json!({"maxUnavailable": 0, "maxSurge": 1})] {
-        let mut sim = Sim::with_strategy(3, &json!({"rollingUpdate": strategy}));
+    for strategy in [rolling(&json!(1)), surging(&json!(1))] {
+        let mut sim = Sim::with_strategy(3, &strategy);
         sim.set_ready(0, false);
         sim.set_ready(1, false);
         sim.cluster.pods.retain(|pod| pod.node().is_some_and(|it| *it.as_str() != *"node-2"));
-        let mut waiting = start(sim, "v2", &closed);
-        waiting = waiting.finish();
+        let waiting = start(sim, "v2", &closed).finish();
         assert_eq!(waits(&waiting), [WaitKind::Window], "{strategy}");
         assert_eq!((waiting.sim.live_image().as_str(), waiting.sim.writes.len()), ("v1", 0));
     }
-}
-
-/// If the run is killed after its first write, nothing else says what the last good template is.
-#[test]
-fn a_surge_is_noted_before_it_begins() {
-    let all = policy(json!({"steps": [{"name": "all", "nodes": "100%", "soak": "60s"}]}));
-    let surging = json!({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}});
-    let mut killed = start(Sim::with_strategy(3, &surging), "v2", &all);
-    killed.look();
-    killed.until(|run| !run.sim.writes.is_empty());
-    assert_eq!((killed.sim.live_image(), killed.pause()), ("v2".into(), None));
-    let note = killed.sim.note.as_ref().unwrap();
-    let from = note.from.as_ref().map(|from| from.number.0);
-    assert_eq!((note.started_at.is_some(), from), (true, Some(1)));
-    // A commit after it goes back to the first template while it waits.
-    let mut sim = killed.sim;
-    sim.pass(90);
-    let next = run(
-        sim,
-        "v3",
-        &policy(json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]})),
-    );
-    assert_eq!((waits(&next), next.sim.live_image().as_str()), (vec![WaitKind::Approval], "v1"));
 }

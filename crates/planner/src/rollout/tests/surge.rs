@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::run::{Run, plain_pace};
 use super::sim::{Fate, Sim, surging};
+use super::steps::{purposes, waits};
 use crate::plan::PauseState;
 use crate::rollout::{Outcome, Purpose};
 use crate::steps::WaitKind;
@@ -33,17 +34,6 @@ fn start(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
 
 fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
     start(sim, image, policy).finish()
-}
-
-fn purposes(run: &Run) -> Vec<Purpose> {
-    run.sim.writes.iter().map(|write| write.purpose).collect()
-}
-
-fn waits(run: &Run) -> Vec<WaitKind> {
-    match run.outcome() {
-        Outcome::Waiting { waits_for } => waits_for.iter().map(|wait| wait.kind).collect(),
-        other => panic!("it does not wait: {other}"),
-    }
 }
 
 #[test]
@@ -228,4 +218,23 @@ fn without_outdated_pods_there_are_no_steps() {
     let done = run(sim, "v2", &all);
     assert_eq!((done.outcome(), done.sim.note.as_ref()), (&Outcome::Done, None));
     assert_eq!(done.images(), [("v2".to_owned(), 3)].into());
+}
+
+/// If the run is killed after its first write, nothing else says what the last good template is.
+#[test]
+fn a_surge_is_noted_before_it_begins() {
+    let all = policy(json!({"steps": [{"name": "all", "nodes": "100%", "soak": "60s"}]}));
+    let mut killed = start(sim(3), "v2", &all);
+    killed.look();
+    killed.until(|run| !run.sim.writes.is_empty());
+    assert_eq!((killed.sim.live_image(), killed.pause()), ("v2".into(), None));
+    let note = killed.sim.note.as_ref().unwrap();
+    let from = note.from.as_ref().map(|from| from.number.0);
+    assert_eq!((note.started_at.is_some(), from), (true, Some(1)));
+    // A commit after it goes back to the first template while it waits.
+    let mut cluster = killed.sim;
+    cluster.pass(90);
+    let approved = policy(json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]}));
+    let next = run(cluster, "v3", &approved);
+    assert_eq!((waits(&next), next.sim.live_image().as_str()), (vec![WaitKind::Approval], "v1"));
 }

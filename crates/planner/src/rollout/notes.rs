@@ -1,0 +1,140 @@
+//! What a rollout under a policy notes on its Lease, before anything is done on the ground of it: that
+//! it begins, how far its steps are, that it waits, and its end. Nothing else is remembered between
+//! runs. Not here: how far the steps are (`steps`), and when a note is needed.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::decide::{Flow, Halt, Step};
+use super::effect::Effect;
+use super::outcome::Attempt;
+use super::state::RequestState;
+use super::steps::with_template;
+use super::task::Target;
+use super::view::of_template;
+use crate::plan::template_digest;
+use crate::steps::{WaitKind, WaitsFor, needs_note};
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
+use daemonset::controller::limits::allows_surge;
+use daemonset::model::{DaemonSet, PolicySpec, StepsNote};
+
+impl<'w> Step<'_, 'w> {
+    /// Finds out, before anything is written, whether what was noted about rollouts of this template
+    /// is lost: there is no note, but a revision with the template.
+    pub(super) fn look_for_note(&mut self, template: &Value, live: &DaemonSet) {
+        if self.state.is_note_lost.is_none() {
+            let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
+            let was_rolled_out = !of_template(template, &claimed).1.is_empty();
+            self.state.is_note_lost = Some(self.state.note.is_none() && was_rolled_out);
+        }
+    }
+
+    /// Notes what has become of the steps, before anything is done on the ground of it.
+    pub(super) fn note_steps(
+        &mut self,
+        note: &StepsNote,
+        policy: &PolicySpec,
+        live: &DaemonSet,
+    ) -> Flow<()> {
+        if !needs_note(policy) {
+            return self.note_other_template(live);
+        }
+        // The end is noted already (`roll`): nothing begins again.
+        if self.state.noting.has_ended {
+            return Ok(());
+        }
+        let mut wanted = note.clone();
+        wanted.started_at.get_or_insert(self.now);
+        wanted.from = wanted.from.or_else(|| self.state.from.clone());
+        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
+        wanted.approvals_void_before = if before.is_none() && self.state.is_note_lost == Some(true)
+        {
+            Some(self.now)
+        } else {
+            StepsNote::void_before(before, &wanted.template, approvals)
+        };
+        self.note(wanted)
+    }
+
+    /// Notes that a rollout begins, before the write that lets the controller surge: it has no pause
+    /// that would say what the last good template is, if this run is killed.
+    pub(super) fn note_before_surge(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
+        if !allows_surge(target.declared.strategy()) {
+            return Ok(());
+        }
+        let note = self.if_live(target, live, |steps| steps.note.clone());
+        self.note_steps(&note, &self.policy(), &with_template(live, target))
+    }
+
+    /// Notes that the rollout waits before its first node.
+    pub(super) fn note_waiting(&mut self, target: &Target, waits_for: &[WaitsFor]) -> Flow<()> {
+        let template = template_digest(target.template.raw());
+        let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
+        let note = StepsNote::waiting(before, &template, approvals, self.now);
+        let unknown = waits_for.iter().filter(|wait| wait.kind == WaitKind::Unknown);
+        let unknown = unknown.filter_map(|wait| wait.check.as_ref());
+        let unknown_since = unknown.map(|it| (it.check.clone(), it.since)).collect();
+        self.note(StepsNote { unknown_since, ..note })
+    }
+
+    /// Without steps, only ends what is noted about another template: if that one comes back, its
+    /// steps begin anew.
+    fn note_other_template(&mut self, live: &DaemonSet) -> Flow<()> {
+        let has_content = |note: &&StepsNote| !note.steps.is_empty() || note.waits_since.is_some();
+        let Some(note) = self.state.note.as_ref().filter(has_content) else { return Ok(()) };
+        if note.template == template_digest(live.spec.template.raw()) {
+            return Ok(());
+        }
+        self.note(StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() })
+    }
+
+    /// Notes the end of a rollout: it is done, or it has failed. Its approvals are used up. The
+    /// steps that are done stay so, unless it has failed.
+    pub(super) fn note_end(&mut self, has_failed: bool) -> Flow<()> {
+        let Some(note) = &self.state.note else { return Ok(()) };
+        if note.started_at.is_none() && note.waits_since.is_none() {
+            return Ok(());
+        }
+        self.state.noting.has_ended = true;
+        let ended = StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() };
+        let ended = if has_failed {
+            ended
+        } else {
+            StepsNote { template: note.template.clone(), steps: note.steps.clone(), ..ended }
+        };
+        self.note(ended)
+    }
+
+    /// Sets the note, and waits until that is done.
+    pub(super) fn note(&mut self, wanted: StepsNote) -> Flow<()> {
+        if self.state.note.as_ref() == Some(&wanted) {
+            return Ok(());
+        }
+        let request = self.state.noting.request;
+        self.may_go(request, Attempt::Note)?;
+        self.state.noting.request = RequestState::Out;
+        self.state.noting.sent = Some(wanted.clone());
+        self.push(Effect::Note(Box::new(wanted)));
+        Err(Halt::Wait)
+    }
+
+    /// Whether a rollout of the live template has noted its beginning, and not its end. A surge has no
+    /// pause that would say so.
+    pub(super) fn is_interrupted(&self, live: &DaemonSet) -> bool {
+        let note = self.state.note.as_ref();
+        started_at(note, live.spec.template.raw()).is_some()
+            && note.is_some_and(|note| note.from.is_some())
+    }
+}
+
+/// Whether this is noted about a rollout of this template, which may have ended.
+pub(super) fn is_of(note: Option<&StepsNote>, template: &Value) -> bool {
+    note.is_some_and(|note| note.template == template_digest(template))
+}
+
+/// The time since which the rollout of a template has been going on, if that is noted.
+pub(super) fn started_at(note: Option<&StepsNote>, template: &Value) -> Option<Timestamp> {
+    let note = note.filter(|note| note.started_at.is_some())?;
+    (note.template == template_digest(template)).then_some(note.started_at?)
+}
