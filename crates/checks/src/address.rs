@@ -50,8 +50,10 @@ impl Address {
     /// shown of this address.
     pub(crate) fn shown(&self, other: &str) -> String {
         let other = without_secrets(other);
+        if self.shows_path {
+            return other;
+        }
         match other.split_once("//") {
-            _ if self.shows_path => other,
             Some((scheme, rest)) => {
                 let host = rest.split('/').next().unwrap_or_default();
                 format!("{scheme}//{host}")

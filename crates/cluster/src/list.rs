@@ -5,8 +5,9 @@
 //!
 //! A page has 500 objects. It is decoded on another thread while the next ones are fetched, and
 //! dropped after that; so of each list, at most as many pages are in memory as requests may be in
-//! flight, and the one that is decoded. A snapshot reads the pages of nodes, and for each selected namespace the pages of its pods, DaemonSets and revisions; in
-//! addition one list of namespaces and the version. The number of DaemonSets does not matter.
+//! flight, and the one that is decoded. A snapshot reads the pages of nodes, and for each selected
+//! namespace the pages of its pods, DaemonSets and revisions; in addition one list of namespaces and
+//! the version. The number of DaemonSets does not matter.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Display;

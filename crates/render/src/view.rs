@@ -21,7 +21,9 @@ mod rollout;
 mod steps;
 mod timeline;
 
-pub(crate) use checks::{asked_about, counted, role_words, sparkline, values, verdict_words};
+pub(crate) use checks::{
+    asked_about, checks_headline, counted, role_words, sparkline, values, verdict_words,
+};
 pub(crate) use daemon_set::{DaemonSetView, WaveView, asked_words, change_words};
 pub(crate) use drift::{
     CLASSES, DaemonSetDriftView, DeviationView, DriftView, FieldDrift, NodeState, class_heads,

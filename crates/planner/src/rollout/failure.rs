@@ -70,7 +70,8 @@ pub fn is_rolling_back(observed: &ObservedCluster<'_>, failed: &str) -> bool {
 }
 
 impl<'w> Step<'_, 'w> {
-    /// New pods, or a gate of the policy, have failed: by policy, abort with the last good template, or pause.
+    /// New pods, or a gate of the policy, have failed: by policy, abort with the last good template,
+    /// or pause.
     pub(super) fn go_back(
         &mut self,
         target: &Target,

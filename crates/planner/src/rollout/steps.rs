@@ -222,9 +222,9 @@ impl<'w> Step<'_, 'w> {
         (!failed.is_empty()).then_some(failed)
     }
 
-    /// Whether the declared strategy has a surge, but the step in progress is not the last one, or may
-    /// not begin: then this run replaces its pods by deletes, under a pause. The controller would surge
-    /// on any nodes.
+    /// Whether the declared strategy has a surge, but the step in progress is not the last one, or
+    /// may not begin: then this run replaces its pods by deletes, under a pause. The controller would
+    /// surge on any nodes.
     pub(super) fn deletes_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
         if !allows_surge(target.declared.strategy()) {
             return false;

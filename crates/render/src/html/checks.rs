@@ -5,7 +5,9 @@ use super::charts::{Bounds, samples};
 use super::markup::Html;
 use super::page::plain;
 use super::parts::{code, folded, list, section, table, warnings};
-use crate::view::{Notice, asked_about, counted, role_words, sparkline, values, verdict_words};
+use crate::view::{
+    Notice, asked_about, checks_headline, counted, role_words, sparkline, values, verdict_words,
+};
 use daemonset::model::Bound;
 use planner::check_report::{AskedCheck, CheckReport, DaemonSetChecks, SeriesValues};
 use planner::words::count;
@@ -16,11 +18,7 @@ const MOST_SERIES: usize = 500;
 /// The report as one HTML page.
 pub fn checks_html(report: &CheckReport) -> String {
     let CheckReport { api_version: _, kind: _, cluster, daemon_sets, warnings: all } = report;
-    let checks: usize = daemon_sets.iter().map(|it| it.checks.len()).sum();
-    let headline = match checks {
-        0 => "No policy of these DaemonSets has checks".to_owned(),
-        some => format!("{}: {}", count(some, "check"), verdict_words(report.verdict())),
-    };
+    let headline = checks_headline(report);
     let cluster_name = cluster.name.as_ref().map(|name| format!("cluster {name}"));
     let about = [
         cluster_name,

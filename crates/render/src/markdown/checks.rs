@@ -4,7 +4,9 @@ use super::comment::{MARKDOWN_LIMIT, MarkdownOptions, document};
 use super::fit::{LengthVariants, fitted};
 use super::markup::{code, fence, folded, html_code, prose};
 use super::notices;
-use crate::view::{Notice, asked_about, counted, role_words, sparkline, values, verdict_words};
+use crate::view::{
+    Notice, asked_about, checks_headline, counted, role_words, sparkline, values, verdict_words,
+};
 use planner::check_report::{AskedCheck, CheckReport, DaemonSetChecks, SeriesValues};
 use planner::words::count;
 
@@ -16,11 +18,7 @@ const MOST_SERIES: usize = 20;
 /// The report as GitHub-flavoured Markdown, at most [`MARKDOWN_LIMIT`] bytes of it.
 pub fn checks_markdown(report: &CheckReport, options: &MarkdownOptions) -> String {
     let CheckReport { api_version: _, kind: _, cluster, daemon_sets, warnings } = report;
-    let checks: usize = daemon_sets.iter().map(|it| it.checks.len()).sum();
-    let headline = match checks {
-        0 => "**No policy of these DaemonSets has checks.**".to_owned(),
-        some => format!("**{}: {}.**", count(some, "check"), verdict_words(report.verdict())),
-    };
+    let headline = format!("**{}.**", checks_headline(report));
     let notices = Notice::of_warnings(warnings, &cluster.zones);
     let mut parts = vec![notices::warnings(&notices)];
     parts.extend(daemon_sets.iter().map(variants));

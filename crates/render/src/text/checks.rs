@@ -5,6 +5,7 @@ use crate::view::{asked_about, counted, role_words, sparkline, values, verdict_w
 use planner::check_report::{AskedCheck, CheckReport, CheckVerdict, DaemonSetChecks};
 
 const INDENT: usize = 2;
+
 /// The report as text; warnings are printed elsewhere.
 pub fn checks_text(report: &CheckReport, options: &TextOptions) -> String {
     let CheckReport { api_version: _, kind: _, cluster: _, daemon_sets, warnings: _ } = report;

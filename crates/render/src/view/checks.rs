@@ -1,6 +1,6 @@
 //! What reports about checks show, in words and as a line of characters.
 
-use planner::check_report::{CheckPoint, CheckRole, CheckVerdict, SampleCounts};
+use planner::check_report::{CheckPoint, CheckReport, CheckRole, CheckVerdict, SampleCounts};
 use planner::checks::SampleValue;
 use planner::words::{count, grouped};
 
@@ -23,6 +23,14 @@ pub(crate) fn verdict_words(verdict: CheckVerdict) -> &'static str {
         CheckVerdict::Pass => "pass",
         CheckVerdict::Fail => "fail",
         CheckVerdict::Unknown => "unknown",
+    }
+}
+
+/// `3 checks: fail`.
+pub(crate) fn checks_headline(report: &CheckReport) -> String {
+    match report.daemon_sets.iter().map(|it| it.checks.len()).sum() {
+        0 => "No policy of these DaemonSets has checks".to_owned(),
+        some => format!("{}: {}", count(some, "check"), verdict_words(report.verdict())),
     }
 }
 

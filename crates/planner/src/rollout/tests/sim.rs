@@ -1,5 +1,5 @@
-//! A small simulated cluster with an API server; its kubelets, and what its checks measure, are in files
-//! of their own.
+//! A small simulated cluster with an API server; its kubelets, and what its checks measure, are in
+//! files of their own.
 
 mod kubelet;
 mod measures;

@@ -82,8 +82,8 @@ impl World {
             return;
         }
         let live = self.sim().live_image();
-        // A rollout that has noted its beginning, and not its end, has shown nothing yet: a surge has no
-        // pause while it is in progress, and the last write before the end removes it.
+        // A rollout that has noted its beginning, and not its end, has shown nothing yet: a surge has
+        // no pause while it is in progress, and the last write before the end removes it.
         let is_noted = self.sim().note.as_ref().is_some_and(|note| note.started_at.is_some());
         let is_over = self.run().pause().is_none() && !is_noted;
         let sim = self.run.take().unwrap().sim;
