@@ -1,35 +1,31 @@
 //! The laws: conditions that must hold after every request of the program, whatever fails.
 
+mod pods;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use daemonset::controller::revision_data::data_for;
-use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Uid, record_name,
-};
+use daemonset::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, Uid, record_name};
 use ds_plan::Exit;
 use embedded::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
-use planner::plan::PausedRollout;
 use serde_json::Value;
 
-use crate::budget::{Nodes, desired_nodes, is_available, owns};
-use crate::changes::{Changes, Part};
+use crate::budget::Nodes;
+use crate::changes::Changes;
 use crate::cluster::{self, NAMESPACE};
 use crate::external_actors::EXTERNAL_USER;
 use crate::flights::Flights;
 use crate::locks::Locks;
-use crate::objects::{daemon_sets, is_updated, key, remembered, revisions};
+use crate::objects::{daemon_sets, key, remembered, revisions};
 use crate::observations::ObservationTracker;
-use crate::reasons;
 use crate::rules::Rules;
 use crate::scenario::Scenario;
-use crate::shared::{Replacement, SharedLaws};
+use crate::shared::SharedLaws;
 use crate::step_laws::{Approvals, StepLaws};
 use crate::story::{IMAGES, Story};
-use crate::upkeep::{self, Upkeep};
 
 /// The kinds whose changes are checked.
 const KINDS: [Kind; 5] =
@@ -274,167 +270,6 @@ impl LawChecker {
         self.broken.push(format!("{now}: {law}"));
     }
 
-    /// The program sends a delete.
-    fn deletes(
-        &mut self,
-        request: &Seen,
-        name: &str,
-        refused: bool,
-        store: &Store,
-        now: Timestamp,
-    ) {
-        let uid = uid_sent(request);
-        if uid.is_empty() {
-            return self.breaks(now, format_args!("{name} was deleted without a uid precondition"));
-        }
-        if self.answered.contains(&(request.user.clone(), uid.clone())) {
-            return self.breaks(now, format_args!("{name} was deleted again"));
-        }
-        let pod = store.at(Kind::Pod, &key(name)).and_then(|it| it.pod());
-        // A delete of a terminating pod, or with another uid, changes nothing.
-        let Some(pod) = pod.filter(|pod| !pod.terminating && uid == *pod.uid.as_str()) else {
-            return;
-        };
-        let all = self.live(store);
-        self.nodes.look(&all, store, now);
-        self.shared.look(&all, &self.policy, (store, &self.nodes), now);
-        let Some(live) = all.iter().find(|live| owns(live, pod)) else {
-            let owner = pod.controller.as_ref();
-            let seen = self.nodes.seen_by(now);
-            if owner.is_some_and(|owner| self.changes.may_seem_live(&owner.uid, seen)) {
-                return;
-            }
-            return self
-                .breaks(now, format_args!("{name} was deleted, which another controller owns"));
-        };
-        if self.nodes.is_under_way(&request.user, pod, now) {
-            self.breaks(
-                now,
-                format_args!("{name} was deleted while an earlier delete is in flight"),
-            );
-        }
-        if !refused {
-            let lock = self.locks.runs_out(&live.key);
-            self.nodes.takes_off(request.number, &request.user, pod, lock, now);
-        }
-        let upkeep = upkeep::of(pod, live, store, &self.nodes, now);
-        if matches!(upkeep, Upkeep::Gone | Upkeep::Surplus { serves: true }) {
-            return;
-        }
-        let is_replaced = upkeep == Upkeep::None;
-        let law = is_replaced.then(|| self.unfit(pod, live, store, now)).flatten();
-        if let Some(law) = law {
-            return self.breaks(now, format_args!("{name} was deleted{law}"));
-        }
-        let Some(node) = pod.node() else { return };
-        if is_replaced && desired_nodes(live, store).any(|it| it.name == *node) {
-            self.flights.look(live, &self.policy, store, now);
-            let (user, seen) = (request.user.as_str(), (store, &self.nodes, now));
-            let is_known =
-                self.changes.is_known(&live.key, Part::Template, self.nodes.seen_by(now));
-            let law = self.flights.broken(live, (user, node), &self.policy, seen);
-            let is_first = !self.attempted.contains(&uid);
-            let of_steps = self.steps.get_mut(&live.key).filter(|_| is_first);
-            let law = law.or_else(|| of_steps?.broken(pod, live, (store, &self.nodes), now));
-            let law = law.or_else(|| self.over_shared_budget(pod, live, &all, store, now));
-            if let Some(law) = law.filter(|_| is_known) {
-                return self.breaks(now, format_args!("{name} was deleted{law}"));
-            }
-            if !refused {
-                self.flights.takes_off(live, user, pod);
-            }
-            let is_new = self.attempted.insert(uid);
-            if let Some(steps) = self.steps.get_mut(&live.key).filter(|_| is_new) {
-                steps.begins(pod, live, (store, &self.nodes), now);
-            }
-        }
-        if is_available(pod, live, self.nodes.seen_by(now)) {
-            self.nodes.pod_deleted(live, node, now);
-            let Some(declared) = self.declared.get(&live.key) else { return };
-            let (down, allowed) = self.nodes.budget(live, (declared, &self.policy), store, now);
-            let count = down.len() as u64;
-            if count > allowed {
-                let key = &live.key;
-                self.breaks(
-                    now,
-                    format_args!("{key}: {count} nodes unavailable, {allowed} allowed: {down:?}"),
-                );
-            }
-        }
-    }
-
-    /// The law of a shared budget that is broken if this outdated pod is deleted now for the first
-    /// time.
-    fn over_shared_budget(
-        &self,
-        pod: &Pod,
-        live: &DaemonSet,
-        all: &[DaemonSet],
-        store: &Store,
-        now: Timestamp,
-    ) -> Option<String> {
-        let is_available = is_available(pod, live, self.nodes.seen_by(now));
-        if !is_available || self.attempted.contains(pod.uid.as_str()) {
-            return None;
-        }
-        let steps = self.steps.get(&live.key)?;
-        let down = |live: &DaemonSet| {
-            let declared = self.declared.get(&live.key).unwrap_or(&Value::Null);
-            self.nodes.budget(live, (declared, &self.policy), store, now).0
-        };
-        let replacement = Replacement { pod, live, all, down: &down, target: steps.target() };
-        self.shared.broken(&replacement, steps.rules(), (store, &self.nodes), now)
-    }
-
-    /// Why a pod may not be deleted, apart from the budget.
-    fn unfit(&self, pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Option<String> {
-        let seen = self.nodes.seen_by(now);
-        let is_known = |part| self.changes.is_known(&live.key, part, seen);
-        let (template, pause) = (is_known(Part::Template), is_known(Part::PausedRollout));
-        if pause && PausedRollout::of(live).ok().flatten().is_none() {
-            return Some(" without a pause".to_owned());
-        }
-        if template && is_updated(pod, live, store) {
-            return Some(", which is updated".to_owned());
-        }
-        let known = self.changes.known_generation(&live.uid, now);
-        if known.is_some_and(|known| live.status.observed_generation < known) {
-            return Some(" before the controller observed the new generation".to_owned());
-        }
-        if template
-            && pause
-            && let Some(other) = reasons::none(pod, live, &self.manifests, store, now)
-        {
-            return Some(format!(", but the plan has no reason: {other}"));
-        }
-        self.is_young(pod, live, now).then(|| ", which is Ready, but not yet available".to_owned())
-    }
-
-    /// The program has deleted a pod.
-    fn deleted(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
-        let Some(pod) = event.previous.as_ref().and_then(|it| it.pod()) else { return };
-        if pod.terminating {
-            return;
-        }
-        if let Some(live) = self.live(store).into_iter().find(|live| owns(live, pod)) {
-            self.under_lock(request, &live.key, store, now);
-        }
-    }
-
-    /// The program has created a pod.
-    fn created(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
-        let Some(pod) = event.object.pod() else { return };
-        let all = self.live(store);
-        let Some(live) = all.iter().find(|live| owns(live, pod)) else { return };
-        self.under_lock(request, &live.key, store, now);
-        let seen = self.nodes.seen_by(now);
-        if self.changes.is_known(&live.key, Part::Template, seen)
-            && let Some(law) = upkeep::misplaced(pod, live, store, &self.nodes, now)
-        {
-            self.breaks(now, format_args!("{} was created{law}", pod.name));
-        }
-    }
-
     /// Only the holder of the lock writes.
     fn under_lock(&mut self, request: &Seen, key: &DaemonSetKey, store: &Store, now: Timestamp) {
         if let Some(law) = self.locks.broken_on_arrival(request, key, store, now) {
@@ -496,12 +331,6 @@ impl LawChecker {
     /// Whether another client than the program ever wrote the DaemonSet.
     pub(crate) fn was_interfered_with(&self, key: &DaemonSetKey) -> bool {
         self.changes.was_interfered_with(key)
-    }
-
-    /// Whether a pod has been Ready for long enough to be seen, but is not available yet.
-    fn is_young(&self, pod: &Pod, live: &DaemonSet, now: Timestamp) -> bool {
-        let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return false };
-        since <= self.nodes.seen_by(now) && !is_available(pod, live, now)
     }
 
     fn one_revision(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
