@@ -77,8 +77,9 @@ fn a_node_with_a_gpu_in_use_is_skipped(plane: &ControlPlane) {
     staged.is_complete("v2");
 }
 
-/// Here, the neighbours become unready after the new pod has started. The soak is longer than the run
-/// may wait: an abort does not wait for its end.
+/// Here, the neighbours become unready after the new pod has started. An abort does not wait for the
+/// end of the soak, which this test never reaches; the run may wait for longer than that, or it would
+/// end at once.
 fn an_agent_that_breaks_its_neighbours_stops_at_the_first_node(plane: &ControlPlane) {
     let policy = "  steps: [{name: canary, nodes: 1, soak: 1h}]\n  gates:\n  - name: neighbours\n    interval: 2s\n    \
                   pods: {selector: {matchLabels: {app: neighbours}}}";
@@ -89,7 +90,7 @@ fn an_agent_that_breaks_its_neighbours_stops_at_the_first_node(plane: &ControlPl
     }
     // They have to be older than the new pods, whose times are in whole seconds.
     thread::sleep(Duration::from_secs(2));
-    let run = staged.fleet.start(&staged.version("v2"), &["--wait=5m"]);
+    let run = staged.fleet.start(&staged.version("v2"), &["--wait=2h"]);
     wait_until("the first new pod", SOON, || !staged.nodes_with("v2").is_empty());
     let node = staged.nodes_with("v2").pop_first().unwrap();
     thread::sleep(Duration::from_secs(1));
