@@ -85,6 +85,8 @@ pub(crate) struct StepsInput<'s, 'a> {
     pub calendar: &'s Calendar,
     /// Digest of the target template.
     pub template: &'s str,
+    /// Whether it is live: until then, a node without a pod gets one of the last good template.
+    pub is_target_live: bool,
     /// What was noted before.
     pub note: Option<&'s StepsNote>,
     /// Names of the steps with a valid approval.
@@ -152,6 +154,17 @@ pub(crate) struct Evaluation<'a> {
     pub note: StepsNote,
 }
 
+impl StepsInput<'_, '_> {
+    /// Whether nodes are left that need a step: with an outdated pod, or about to get one.
+    fn has_nodes_left(&self) -> bool {
+        self.nodes.iter().any(|node| match node.update {
+            NodeUpdate::Outdated { .. } => true,
+            NodeUpdate::InProgress => !self.is_target_live && node.is_desired,
+            NodeUpdate::Updated { .. } => false,
+        })
+    }
+}
+
 impl Evaluation<'_> {
     /// Whether a wave comes next: its step is in progress, and its domain may be updated. What is
     /// waited for may still keep it from beginning.
@@ -207,6 +220,7 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         template: template.to_owned(),
         from: before.and_then(|note| note.from.clone()),
         started_at: before.and_then(|note| note.started_at),
+        replaces: before.and_then(|note| note.replaces.clone()),
         approvals_void_before: note.and_then(|note| note.approvals_void_before),
         sampled_since: before.map(|note| note.sampled_since.clone()).unwrap_or_default(),
         unknown_since: before.map(|note| note.unknown_since.clone()).unwrap_or_default(),
@@ -276,8 +290,7 @@ fn in_order<'a>(
     let mut steps = Vec::with_capacity(policy.steps.len() + 1);
     let mut step_of: Vec<Option<usize>> = vec![None; nodes.len()];
     let mut current = None;
-    let is_outdated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Outdated { .. });
-    let is_outdated = nodes.iter().any(is_outdated);
+    let has_nodes_left = input.has_nodes_left();
     let passed = |step: &str| match input.gates_passed.get(step) {
         _ if policy.gates.is_empty() => Timestamp::MAX,
         Some(passed) => *passed,
@@ -293,24 +306,25 @@ fn in_order<'a>(
             step_of[member] = Some(at);
         }
         let (total, updated) = members.counts();
-        let mut progress = soak::judge(
-            noted,
-            digest,
-            members.is_complete(),
-            members.up_since(),
-            step.soak,
-            now,
-            passed(&step.name),
-        );
+        let (is_complete, up_since) = (members.is_complete(), members.up_since());
+        let is_unapproved = waits::is_unapproved(step, input) && noted.is_none();
+        // Without an approval, nothing is noted about a step that has nothing left to begin: it would
+        // count as approved if an outdated pod turns up later. Its soak is judged by the pods alone.
+        let complete_at = up_since.unwrap_or(Timestamp::MIN);
+        let unnoted = StepNote { complete_at: Some(complete_at), ..StepNote::default() };
+        let known = if is_unapproved { Some(&unnoted) } else { noted };
+        let passed = passed(&step.name);
+        let mut progress =
+            soak::judge(known, digest, is_complete, up_since, step.soak, now, passed);
         // Steps are done in their order; and a node without a pod, which gets the new one by itself,
         // does not stand for an approval.
-        let is_unapproved = waits::is_unapproved(step, input) && noted.is_none() && is_outdated;
-        if current.is_some() || is_unapproved {
+        if current.is_some() || (is_unapproved && has_nodes_left) {
             progress = Progress::Running;
         }
         if let Progress::Complete { note, .. }
         | Progress::Soaked { note, .. }
         | Progress::Done { note } = &progress
+            && !is_unapproved
         {
             after.steps.insert(step.name.clone(), note.clone());
         }

@@ -26,6 +26,10 @@ pub struct StepsNote {
     /// Time before the first delete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    /// Digest of the live template, while that is the one of a surge that was interrupted, and this
+    /// rollout has not written its own yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
     /// Steps by name; domains of a step as `STEP/DOMAIN`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steps: BTreeMap<String, StepNote>,
@@ -105,6 +109,13 @@ impl StepsNote {
     /// Whether a rollout of this template has begun, or waits before its first node.
     pub fn is_under_way(&self, template: &str) -> bool {
         self.template == template && (self.started_at.is_some() || self.waits_since.is_some())
+    }
+
+    /// Whether this template, if it is live, is that of a rollout that has begun and has not ended: of
+    /// this one, or of the surge that it replaces.
+    pub fn is_unfinished(&self, template: &str) -> bool {
+        let is_replaced = self.replaces.as_deref() == Some(template);
+        self.started_at.is_some() && (self.template == template || is_replaced)
     }
 
     /// The value of the annotation.

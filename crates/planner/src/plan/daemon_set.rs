@@ -315,6 +315,8 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         templates: &daemon_set_view.target.templates,
         fleet: daemon_set_view.view().fleet,
         template: &template,
+        is_target_live: live
+            .is_none_or(|live| template_digest(live.spec.template.raw()) == template),
         note,
         approved: &approved,
         calendar: &Calendar::of(&pace.windows, &pace.exclusions),
@@ -336,9 +338,8 @@ fn last_good(live: Option<&DaemonSet>, snapshot: &Snapshot) -> Option<RevisionHa
     let live = live?;
     let pause = PausedRollout::of(live).ok().flatten();
     // A surge that was interrupted has no pause.
-    let note = snapshot.steps_note(&live.key).filter(|note| {
-        note.started_at.is_some() && note.template == template_digest(live.spec.template.raw())
-    });
+    let template = || template_digest(live.spec.template.raw());
+    let note = snapshot.steps_note(&live.key).filter(|note| note.is_unfinished(&template()));
     let from = pause.and_then(|pause| pause.from).or_else(|| note?.from.clone());
     let in_namespace = snapshot.revisions_in(&live.key.namespace);
     let revisions = Claims::of(&Owner::from(live), in_namespace).claimed;

@@ -69,6 +69,8 @@ pub(super) struct Rules<'a> {
     pub fleet: &'a Fleet<'a>,
     /// Digest of the target template.
     pub template: &'a str,
+    /// Whether it is live, or there is no live object.
+    pub is_target_live: bool,
     /// What the rollout has noted about its steps.
     pub note: Option<&'a StepsNote>,
     /// Names of the steps with a valid approval.
@@ -300,6 +302,7 @@ impl<'a> Stepped<'a> {
             policy: rules.pace,
             calendar: rules.calendar,
             template: rules.template,
+            is_target_live: rules.is_target_live,
             note: rules.note,
             approved: rules.approved,
             gates_passed: &NONE_PASSED,

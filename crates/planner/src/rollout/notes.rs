@@ -47,6 +47,7 @@ impl<'w> Step<'_, 'w> {
         let mut wanted = note.clone();
         wanted.started_at.get_or_insert(self.now);
         wanted.from = wanted.from.or_else(|| self.state.from.clone());
+        wanted.replaces = self.interrupted_surge(&wanted.template);
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
         wanted.approvals_void_before = if before.is_none() && self.state.is_note_lost == Some(true)
         {
@@ -122,9 +123,14 @@ impl<'w> Step<'_, 'w> {
     /// Whether a rollout of the live template has noted its beginning, and not its end. A surge has no
     /// pause that would say so.
     pub(super) fn is_interrupted(&self, live: &DaemonSet) -> bool {
-        let note = self.state.note.as_ref();
-        started_at(note, live.spec.template.raw()).is_some()
-            && note.is_some_and(|note| note.from.is_some())
+        let note = self.state.note.as_ref().filter(|note| note.from.is_some());
+        note.is_some_and(|note| note.is_unfinished(&template_digest(live.spec.template.raw())))
+    }
+
+    /// Digest of the live template, if it is that of an interrupted surge and not this template.
+    fn interrupted_surge(&self, template: &str) -> Option<String> {
+        let live = self.observed.daemon_set.filter(|live| self.is_interrupted(live))?;
+        Some(template_digest(live.spec.template.raw())).filter(|live| live != template)
     }
 }
 

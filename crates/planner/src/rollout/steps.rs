@@ -79,6 +79,10 @@ impl<'w> Step<'_, 'w> {
             policy,
             calendar: &Calendar::of(&policy.windows, &policy.exclusions),
             template: &template,
+            is_target_live: self
+                .observed
+                .daemon_set
+                .is_none_or(|it| is_template(it, live.spec.template.raw())),
             note,
             approved: &approved,
             gates_passed: &self.state.checks.gates_passed(policy),

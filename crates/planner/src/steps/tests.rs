@@ -35,6 +35,7 @@ struct World {
     note: Option<StepsNote>,
     gates_passed: BTreeMap<String, Timestamp>,
     approved: BTreeSet<String>,
+    is_target_live: bool,
     now: i64,
 }
 
@@ -61,6 +62,7 @@ fn world(policy: Value, zones: &[(&str, &[Is])]) -> World {
         note: None,
         gates_passed: BTreeMap::new(),
         approved: BTreeSet::new(),
+        is_target_live: true,
         now: 1_000,
     }
 }
@@ -97,6 +99,7 @@ impl World {
             template: "t",
             note: self.note.as_ref(),
             approved: &self.approved,
+            is_target_live: self.is_target_live,
             gates_passed: &self.gates_passed,
             now: at(self.now),
             node_seconds: 60,
@@ -356,6 +359,54 @@ fn an_approval_is_waited_for_before_the_step_begins() {
     assert_eq!(world.next(), "step half is not approved");
     world.approved.insert("half".to_owned());
     assert_eq!(world.next().split(' ').count(), 1);
+}
+
+#[test]
+fn nodes_without_pods_for_a_moment_do_not_stand_for_an_approval() {
+    let steps = json!({"steps": [
+        {"name": "canary", "nodes": 1},
+        {"name": "half", "nodes": 2, "approve": true},
+    ]});
+    let mut world = world(steps, &[("a", &[New(0), New(0), Going])]);
+    // The last good template is live: the third node gets a pod of it.
+    world.is_target_live = false;
+    assert_eq!(world.next(), "step half is not approved");
+    // It gets the new one. If that is not so in the end, the step still needs its approval.
+    world.is_target_live = true;
+    assert_eq!(world.next(), "");
+    world.noted().set("a-2", Old);
+    assert_eq!(world.next(), "step half is not approved");
+}
+
+/// Pods that are missing, and those of nodes that come back, get the target with the first write.
+#[test]
+fn no_rollout_begins_in_a_closed_window_whatever_its_nodes_are() {
+    let policy = json!({"windows": [{"schedule": "10 0 * * *", "duration": "10m"}]});
+    let closed =
+        "step rest waits for a maintenance window, the next one opens at 1970-01-01T00:10:00Z";
+    let mut world = world(policy, &[("a", &[Skipped, Skipped])]);
+    world.is_target_live = false;
+    world.now = 300;
+    assert_eq!(world.next(), closed);
+    // A surge is noted before it begins.
+    let noted =
+        StepsNote { template: "t".into(), started_at: Some(at(200)), ..StepsNote::default() };
+    world.note = Some(noted);
+    assert_eq!(world.next(), closed);
+    world.set("a-0", New(250));
+    assert_eq!(world.next(), "");
+}
+
+#[test]
+fn nodes_that_need_no_approval_soak_all_the_same() {
+    let steps = json!({"steps": [{"name": "half", "nodes": 2, "approve": true, "soak": "60s"}]});
+    let mut world = world(steps, &[("a", &[New(0), New(990)])]);
+    let until = "step half soaks until 1970-01-01T00:17:30Z";
+    assert_eq!(world.next(), until);
+    world.now += 40;
+    assert_eq!(world.noted().next(), until);
+    world.now += 10;
+    assert_eq!(world.noted().next(), "");
 }
 
 #[test]

@@ -114,7 +114,13 @@ impl WaitKind {
 
 /// What keeps the nodes of the step in progress from beginning.
 pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>) -> Vec<WaitsFor> {
-    let Some(current) = evaluation.current else { return Vec::new() };
+    let seconds = u64::from(input.node_seconds);
+    let is_closed = !input.calendar.fits(input.now, seconds);
+    let begins = begins(evaluation, input);
+    let last = evaluation.steps.len() - 1;
+    // If all nodes that are left are skipped, the first write begins the rollout all the same.
+    let is_to_begin = || (begins && is_closed).then_some(last);
+    let Some(current) = evaluation.current.or_else(is_to_begin) else { return Vec::new() };
     let step = &evaluation.steps[current];
     let wait = |kind, domain: Option<&str>, until| WaitsFor {
         kind,
@@ -138,16 +144,11 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     let outdated = || (0..input.nodes.len()).filter(is_here);
     let mut waits = Vec::new();
     // Also if its nodes have no pod for now: they would get the new one as soon as it is live.
-    if evaluation.waves.iter().any(Option::is_some)
-        && step.policy.is_some_and(|policy| is_unapproved(policy, input))
-    {
+    if input.has_nodes_left() && step.policy.is_some_and(|policy| is_unapproved(policy, input)) {
         waits.push(wait(WaitKind::Approval, None, None));
     }
     let is_any_reachable = outdated().any(|at| reachable(&at));
-    // A rollout begins with its first node, and pods that are missing get the target with it.
-    let begins = !has_begun(evaluation, input) && outdated().next().is_some();
-    let seconds = u64::from(input.node_seconds);
-    if (is_any_reachable || begins) && !input.calendar.fits(input.now, seconds) {
+    if (is_any_reachable || begins) && is_closed {
         let until = input.calendar.next_start(input.now, seconds);
         waits.push(wait(WaitKind::Window, None, until));
     }
@@ -173,10 +174,13 @@ pub(super) fn is_unapproved(step: &PolicyStep, input: &StepsInput<'_, '_>) -> bo
     step.approve && !input.approved.contains(&step.name)
 }
 
-/// Whether nodes were updated already: of such a rollout, nodes that are not Ready may stay.
-fn has_begun(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>) -> bool {
+/// Whether the rollout begins with the next write: pods that are missing get the target with it. Of
+/// one that has begun, nodes that are not Ready may stay. A surge is noted before it begins.
+fn begins(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>) -> bool {
     let is_updated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Updated { .. });
-    evaluation.note.started_at.is_some() || input.nodes.iter().any(is_updated)
+    let is_noted = evaluation.note.started_at.is_some() && input.is_target_live;
+    let has_begun = is_noted || input.nodes.iter().any(is_updated);
+    !has_begun && evaluation.waves.iter().any(Option::is_some)
 }
 
 /// Whether a node is being updated: then the run waits for that first.

@@ -62,6 +62,7 @@ fn scheduled(
         templates: &Templates::default(),
         fleet: &Fleet::new(&[]),
         template: "",
+        is_target_live: true,
         note: None,
         approved: &BTreeSet::new(),
         calendar: &Calendar::of(&[], &[]),

@@ -198,9 +198,7 @@ impl Run {
         let rolls_back = self.task.pace.on_failure == OnFailure::Rollback;
         self.task.goal = if rolls_back && is_rolling_back(&self.sim.seen().observed(), &digest) {
             Goal::GoBack
-        } else if self.sim.remembered.contains(&digest)
-            || self.pause().and_then(|pause| pause.failed).is_some_and(|failed| *failed == *digest)
-        {
+        } else if self.sim.has_failed(&digest) {
             return;
         } else {
             Goal::Apply(target)

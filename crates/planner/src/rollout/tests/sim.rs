@@ -14,6 +14,7 @@ use kubelet::set_ready;
 pub(super) use kubelet::{Fate, pod_failure};
 pub(super) use measures::Measured;
 
+use crate::plan::PausedRollout;
 use crate::rollout::{
     Delete, Failure, NewPuller, ObservedCluster, Precondition, Provenance, Write, Written, write,
 };
@@ -290,7 +291,21 @@ impl Sim {
         self.cluster.daemon_set.raw["spec"]["updateStrategy"].clone()
     }
 
-    /// Images of all pods that are not terminating, by node.
+    /// Whether the failure of this template is recorded, on the lock or by the pause: it is rejected.
+    pub(super) fn has_failed(&self, digest: &str) -> bool {
+        let pause = PausedRollout::of(&self.cluster.daemon_set).unwrap();
+        let of_pause = pause.and_then(|pause| pause.failed);
+        self.remembered.contains(digest) || of_pause.is_some_and(|failed| *failed == *digest)
+    }
+
+    /// Whether a pod that is not terminating has another image than this one.
+    pub(super) fn has_pods_of_others(&self, image: &str) -> bool {
+        let images = self.images();
+        let mut pods = self.cluster.pods.iter().filter(|pod| !pod.terminating);
+        pods.any(|pod| images[pod.labels.get(REVISION_HASH_LABEL).unwrap()] != image)
+    }
+
+    /// The image of each node's last pod that is not terminating.
     pub(super) fn running(&self) -> BTreeMap<String, String> {
         let images = self.images();
         let pods = self.cluster.pods.iter().filter(|pod| !pod.terminating);

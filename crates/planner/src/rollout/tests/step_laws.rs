@@ -96,13 +96,14 @@ impl World {
         let (mut digest, mut to) = template(&sim, &image);
         let rolls_back = policy.on_failure == OnFailure::Rollback
             && is_rolling_back(&sim.seen().observed(), &digest);
-        while !rolls_back && sim.remembered.contains(&digest) {
+        while !rolls_back && sim.has_failed(&digest) {
             self.image += 1;
             image = format!("v{}", self.image);
             (digest, to) = template(&sim, &image);
         }
-        // If its note is lost, too, the pods before it still say that the surge is in progress.
-        let is_surging = image == live && sim.running().values().any(|image| *image != live);
+        // If its note is lost, too, the pods before it still say that the surge is in progress, also
+        // those beside a new pod.
+        let is_surging = image == live && sim.has_pods_of_others(&live);
         if is_over && !is_surging {
             // The last run may have been killed when all was done, before it could say so.
             self.observer.last_good = live;
@@ -261,6 +262,7 @@ impl World {
             Op::LoseNote => {
                 if self.is_idle {
                     self.sim().note = None;
+                    self.observer.forgets();
                 }
             }
             Op::Approve(step) => self.approve(step),
@@ -428,7 +430,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig {
         // The same cases each time: others find, in few of thousands, what is not understood yet.
-        rng_seed: RngSeed::Fixed(20),
+        rng_seed: std::env::var("SEED").map_or(RngSeed::Fixed(20), |s| RngSeed::Fixed(s.parse().unwrap())),
         cases: cases(48), max_shrink_iters: 4_000, ..ProptestConfig::default()
     })]
 

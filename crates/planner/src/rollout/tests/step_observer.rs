@@ -184,6 +184,14 @@ impl Observer {
         self.used.retain(|(it, _)| *it != step);
     }
 
+    /// The note is lost: all steps begin again, those that are done, too.
+    pub(super) fn forgets(&mut self) {
+        for progress in self.others.values_mut().chain([&mut self.progress]) {
+            progress.steps.fill(Soaking::default());
+            progress.zones.clear();
+        }
+    }
+
     /// A rollout has ended: approvals are used up.
     pub(super) fn ends(&mut self, is_done: bool) {
         let given = std::mem::take(&mut self.approvals);
@@ -266,11 +274,10 @@ impl Observer {
 
     /// Updates what is complete, and for how long.
     fn look(&mut self, here: &[Here<'_>], now: Timestamp) {
-        let is_outdated = here.iter().any(Here::is_outdated);
         for (at, (rule, step)) in self.rules.steps.iter().zip(&mut self.progress.steps).enumerate()
         {
             let given = self.approvals.contains(&(at, self.target.clone()));
-            if rule.approve && !given && !step.is_done && is_outdated {
+            if rule.approve && !given && !step.is_done {
                 break;
             }
             let (is_complete, up_for) = match rule.nodes.count(here.len()) {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::run::{Run, plain_pace};
+use super::run::{Post, Run, plain_pace};
 use super::sim::{Fate, Sim, surging};
 use super::steps::{purposes, waits};
 use crate::plan::PauseState;
@@ -237,4 +237,25 @@ fn a_surge_is_noted_before_it_begins() {
     let approved = policy(json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]}));
     let next = run(cluster, "v3", &approved);
     assert_eq!((waits(&next), next.sim.live_image().as_str()), (vec![WaitKind::Approval], "v1"));
+}
+
+/// Found by the laws of steps: the note of the commit after it is all that says so.
+#[test]
+fn a_surge_stays_noted_until_another_template_is_live() {
+    let windows = policy(json!({"windows": [{"schedule": "*/10 * * * *", "duration": "3m"}]}));
+    let mut cluster = sim(3);
+    cluster.pass(600 - cluster.now().as_second() % 600);
+    let mut killed = start(cluster, "v2", &windows);
+    killed.look();
+    killed.until(|run| !run.sim.writes.is_empty());
+    let surge = killed.sim.note.as_ref().unwrap().template.clone();
+    let mut killed = start(killed.sim, "v3", &windows);
+    killed.look();
+    killed.post(Post::AnswerDelayed);
+    assert_ne!(killed.sim.note.as_ref().unwrap().template, surge);
+    let mut cluster = killed.sim;
+    assert_eq!(cluster.live_image(), "v2");
+    cluster.pass(200);
+    let next = run(cluster, "v3", &windows);
+    assert_eq!((waits(&next), next.sim.live_image().as_str()), (vec![WaitKind::Window], "v1"));
 }
