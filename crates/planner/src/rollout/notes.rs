@@ -12,7 +12,7 @@ use super::state::RequestState;
 use super::steps::with_template;
 use super::task::Target;
 use super::view::of_template;
-use crate::plan::template_digest;
+use crate::plan::{PauseState, PausedRollout, template_digest};
 use crate::steps::{WaitKind, WaitsFor, needs_note};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -45,7 +45,7 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let mut wanted = note.clone();
-        wanted.started_at.get_or_insert(self.now);
+        wanted.started_at.get_or_insert(self.first_write(&wanted.template));
         wanted.from = wanted.from.or_else(|| self.state.from.clone());
         wanted.replaces = self.interrupted_surge(&wanted.template);
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
@@ -125,6 +125,16 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn is_interrupted(&self, live: &DaemonSet) -> bool {
         let note = self.state.note.as_ref().filter(|note| note.from.is_some());
         note.is_some_and(|note| note.is_unfinished(&template_digest(live.spec.template.raw())))
+    }
+
+    /// The time at which the target was first written, if it is live and paused since; else now. Pods
+    /// that were created since then are of this rollout.
+    fn first_write(&self, template: &str) -> Timestamp {
+        let is_target = |live: &&DaemonSet| template_digest(live.spec.template.raw()) == template;
+        let live = self.observed.daemon_set.filter(is_target);
+        let pause = live.and_then(|live| PausedRollout::of(live).ok().flatten());
+        let pause = pause.filter(|pause| pause.state == PauseState::Paused);
+        pause.map_or(self.now, |pause| pause.since.min(self.now))
     }
 
     /// Digest of the live template, if it is that of an interrupted surge and not this template.

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::run::{Run, declared};
+use super::run::{Post, Run, declared};
 use super::sim::{Fate, Sim, pod_failure, rolling};
 use crate::rollout::{Goal, Outcome, PauseReason, Task};
 use daemonset::model::{NodeName, PolicySpec};
@@ -112,4 +112,21 @@ fn a_retry_fails_again_while_the_failed_pods_do() {
     let run = aborted.again("v2").with(|task| task.failed_before = true).finish();
     assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
     assert_eq!(run.deletes, []);
+}
+
+/// Found by the laws of steps: pods that are created meanwhile are of this rollout.
+#[test]
+fn a_rollout_has_begun_since_its_first_write_however_late_that_is_seen() {
+    let mut run = Run::apply(Sim::of(4, &json!(1)), "v2").with(|task| {
+        task.pace = serde_json::from_value(json!({
+            "selects": {"names": ["default/foo"]}, "steps": [{"name": "canary", "nodes": 1}],
+        }))
+        .unwrap();
+    });
+    run.look();
+    let first_write = run.sim.now();
+    run.post(Post::Delivered);
+    run.pass(70);
+    run.until(|run| run.sim.note.is_some());
+    assert_eq!(run.sim.note.as_ref().unwrap().started_at, Some(first_write));
 }

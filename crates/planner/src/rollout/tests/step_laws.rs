@@ -31,6 +31,9 @@ struct World {
     approvals: BTreeMap<String, Approval>,
     /// Whether other clients or nodes have had a hand in the current run.
     is_disturbed: bool,
+    /// Whether the controller was rolling out the live template when the run began, and nothing said
+    /// that this was an interrupted surge: its note is lost, and another commit has come.
+    is_left_to_controller: bool,
     history: Vec<String>,
 }
 
@@ -61,6 +64,7 @@ impl World {
             image: 2,
             approvals: BTreeMap::new(),
             is_disturbed: false,
+            is_left_to_controller: false,
             history: Vec::new(),
         }
     }
@@ -104,6 +108,7 @@ impl World {
         // If its note is lost, too, the pods before it still say that the surge is in progress, also
         // those beside a new pod.
         let is_surging = image == live && sim.has_pods_of_others(&live);
+        self.is_left_to_controller = is_over && !is_surging && sim.has_pods_of_others(&live);
         if is_over && !is_surging {
             // The last run may have been killed when all was done, before it could say so.
             self.observer.last_good = live;
@@ -177,7 +182,8 @@ impl World {
         }
         let on_delete = run.sim.cluster.daemon_set.spec.update_strategy == UpdateStrategy::OnDelete;
         let others = images.keys().any(|image| *image != live);
-        if others && !on_delete {
+        let is_ours = !self.is_left_to_controller || images.contains_key(&target);
+        if others && is_ours && !on_delete {
             broken.push(format!("waits with {images:?}, and the controller would go on"));
         }
         if let Some(pause) = run.pause()
