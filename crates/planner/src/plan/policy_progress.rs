@@ -124,7 +124,7 @@ pub(super) fn progress<'a>(
         (rollout.steps.clone(), rollout.waits_for.clone())
     } else {
         rollout.waits_for.clear();
-        (Vec::new(), Vec::new())
+        (Vec::new(), snapshot.steps_note(&live.key).map(held_by).unwrap_or_default())
     };
     let calendar = Calendar::of(&pace.windows, &pace.exclusions);
     let now = snapshot.observed_at;
@@ -139,6 +139,13 @@ pub(super) fn progress<'a>(
         waits_for,
     };
     (view, rollout, progress)
+}
+
+/// The checks that held the first node back when the last run looked. What cannot be read was written by
+/// another version.
+fn held_by(note: &StepsNote) -> Vec<WaitsFor> {
+    let waits = note.held_by.iter().filter(|_| note.waits_since.is_some());
+    waits.filter_map(|wait| serde_json::from_value(wait.clone()).ok()).collect()
 }
 
 /// With `OnDelete`, `ds-apply roll` replaces pods within the budget of the policy.

@@ -76,7 +76,10 @@ impl<'w> Step<'_, 'w> {
         let unknown = waits_for.iter().filter(|wait| wait.kind == WaitKind::Unknown);
         let unknown = unknown.filter_map(|wait| wait.check.as_ref());
         let unknown_since = unknown.map(|it| (it.check.clone(), it.since)).collect();
-        self.note(StepsNote { unknown_since, ..note })
+        // Text, times and numbers: it cannot fail.
+        let value = |wait| serde_json::to_value(wait).unwrap_or_default();
+        let held_by = waits_for.iter().filter(|wait| wait.check.is_some()).map(value).collect();
+        self.note(StepsNote { unknown_since, held_by, ..note })
     }
 
     /// Without steps, only ends what is noted about another template: if that one comes back, its

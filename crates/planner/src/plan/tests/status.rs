@@ -1,6 +1,7 @@
 //! The status of DaemonSets, and the explanation of a node.
 
 use super::*;
+use daemonset::model::{RolloutPolicy, StepsNote};
 
 #[test]
 fn a_node_is_explained_rule_by_rule() {
@@ -72,4 +73,37 @@ fn status_shows_failures_of_pods_without_an_action() {
             "node-5: pod Ready for less than 30s (`minReadySeconds`)",
         ]
     );
+}
+
+/// Nothing of such a rollout is live: only the note says that it waits, and for what.
+#[test]
+fn status_shows_the_check_that_holds_the_first_node_back() {
+    let cluster = settled(2);
+    let key = &cluster.daemon_set.key;
+    let policy = json!({
+        "apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "p"},
+        "spec": {"selects": {"names": ["default/foo"]}},
+    });
+    let policy: Arc<RolloutPolicy> = Arc::new(serde_json::from_value(policy).unwrap());
+    let wait = json!({
+        "kind": "precondition", "step": "rest",
+        "check": {"check": "quiet", "since": at(60), "reason": {"code": "empty"}},
+    });
+    let waits = |waits_since| {
+        let note = StepsNote {
+            template: "sha256:next".to_owned(),
+            waits_since,
+            held_by: vec![wait.clone(), json!("of a newer version")],
+            ..StepsNote::default()
+        };
+        let mut snapshot = snapshot(&cluster);
+        snapshot.set_notes(key, "", Some(note));
+        let mut status = status_under(&snapshot, |_| true, |_| Some(Arc::clone(&policy)));
+        let progress = status.daemon_sets.remove(0).progress.unwrap();
+        progress.waits_for.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let held_since = "step rest waits for a precondition since 1970-01-01T00:01:00Z: check quiet: the \
+                      query has no series";
+    assert_eq!(waits(Some(at(60))), [held_since]);
+    assert!(waits(None).is_empty());
 }

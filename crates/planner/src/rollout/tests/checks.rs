@@ -149,15 +149,22 @@ fn a_precondition_lets_the_rollout_wait_before_its_first_node() {
     assert_eq!(busy.sim.writes.len(), 0);
     let said = busy.outcome().to_string();
     assert!(said.contains("check quiet: status 503 at "), "{said}");
+    let held_by = |run: &Run| {
+        let note = run.sim.note.as_ref().unwrap();
+        note.held_by.iter().map(|wait| wait["kind"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(held_by(&busy), ["\"precondition\""]);
     busy.sim.measure("quiet", Measured::Down);
     let down = later(busy, 10, &policy);
     assert_eq!((waits(&down), down.sim.writes.len()), (vec![WaitKind::Unknown], 0));
+    assert_eq!(held_by(&down), ["\"unknown\""]);
     let mut paused = later(down, 301, &policy);
     assert_eq!(waits_or_paused(&paused), "unknown");
     assert!(matches!(paused.outcome(), Outcome::Paused { .. }));
     paused.sim.measure("quiet", Measured::Value(1.0));
     let last = later(paused, 10, &policy);
     assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 3));
+    assert!(held_by(&last).is_empty());
 }
 
 #[test]
