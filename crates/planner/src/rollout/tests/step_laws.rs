@@ -3,7 +3,7 @@
 //!
 //! What is right is judged by [`Observer`], from its own counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -133,8 +133,20 @@ impl World {
         self.look();
     }
 
+    /// The steps that are noted as done for the current image.
+    fn noted(&mut self) -> BTreeSet<String> {
+        let target = self.observer.target.clone();
+        let sim = self.sim();
+        let target = self::target(sim, &target, &declared(sim));
+        let digest = template_digest(target.template.raw());
+        let note = sim.note.as_ref().filter(|note| note.template == digest);
+        let steps = note.into_iter().flat_map(|note| &note.steps);
+        steps.filter(|(_, step)| step.done_at.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
     /// What the observer makes of the last steps of the run.
     fn look(&mut self) {
+        let noted = self.noted();
         let run = self.run.as_mut().unwrap();
         for decision in
             std::mem::take(run.decisions.as_mut().into_iter().next().unwrap_or(&mut Vec::new()))
@@ -145,7 +157,7 @@ impl World {
             if decision.resumes {
                 self.history.push(format!("{} writes the declared strategy", decision.now));
             }
-            self.observer.judge(&decision);
+            self.observer.judge(&decision, &noted);
         }
         if self.is_idle || run.ended.is_none() {
             return;
@@ -268,7 +280,7 @@ impl World {
             Op::LoseNote => {
                 if self.is_idle {
                     self.sim().note = None;
-                    self.observer.forgets();
+                    self.observer.loses_note();
                 }
             }
             Op::Approve(step) => self.approve(step),

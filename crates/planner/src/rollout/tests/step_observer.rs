@@ -184,8 +184,8 @@ impl Observer {
         self.used.retain(|(it, _)| *it != step);
     }
 
-    /// The note is lost: all steps begin again, those that are done, too.
-    pub(super) fn forgets(&mut self) {
+    /// The note is lost: all steps begin again.
+    pub(super) fn loses_note(&mut self) {
         for progress in self.others.values_mut().chain([&mut self.progress]) {
             progress.steps.fill(Soaking::default());
             progress.zones.clear();
@@ -205,8 +205,12 @@ impl Observer {
         }
     }
 
-    /// One step of the run.
-    pub(super) fn judge(&mut self, decision: &Decision) {
+    /// One step of the run; `noted` are the names of the steps that are noted as done. What a run
+    /// knew that was killed before its note arrived is forgotten.
+    pub(super) fn judge(&mut self, decision: &Decision, noted: &BTreeSet<String>) {
+        for (at, step) in self.progress.steps.iter_mut().enumerate() {
+            step.is_done &= noted.contains(&Rules::step_name(at));
+        }
         let Decision { seen, now, deletes, resumes } = decision;
         let here = self.here(seen, *now);
         self.look(&here, *now);
@@ -219,7 +223,9 @@ impl Observer {
             let law = self.surge_too_early(&here, *now);
             self.broken.extend(law.map(|law| format!("{now}: {law}")));
         }
-        self.progress.has_begun |= *resumes || !deletes.is_empty();
+        // Pods that others have deleted are replaced by the target, once that is live.
+        let has_begun = !goes_back && here.iter().any(|it| it.is_updated);
+        self.progress.has_begun |= *resumes || !deletes.is_empty() || has_begun;
         for delete in deletes {
             let here = self.here(seen, *now);
             if !self.sent.contains_key(&delete.uid) {
