@@ -31,10 +31,12 @@
 // Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
+mod asking;
 mod bounded;
 mod budget;
 mod careful;
 mod changes;
+mod checks;
 mod clocks;
 mod cluster;
 mod crash;
@@ -50,6 +52,7 @@ mod objects;
 mod observations;
 mod permissions;
 mod policies;
+mod pulls;
 mod reasons;
 mod rules;
 mod scenario;
