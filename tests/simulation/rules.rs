@@ -119,8 +119,9 @@ impl Rules {
 
     /// Whether every node may begin at any time, as far as budgets have room.
     pub(crate) fn let_all_begin(&self) -> bool {
-        let Self { steps, domains, window, exclusion, .. } = self;
-        steps.is_empty() && domains.is_none() && window.is_none() && exclusion.is_none()
+        let Self { steps, domains, window, exclusion, checks, .. } = self;
+        let passes = checks.as_ref().is_none_or(Checks::always_pass);
+        passes && steps.is_empty() && domains.is_none() && window.is_none() && exclusion.is_none()
     }
 
     /// How long all soaks may take together, in seconds: each of the three zones may soak after each

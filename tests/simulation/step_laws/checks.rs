@@ -111,6 +111,8 @@ impl CheckLaws {
     /// The note about the steps is lost.
     pub(super) fn forget(&mut self) {
         self.unknown_since.clear();
+        // Nothing says any more that a rollout is in progress.
+        self.has_begun = false;
     }
 
     /// Updates which nodes are well.
@@ -281,9 +283,17 @@ impl CheckLaws {
                 return Some(format!("{gate} has failed, and the new template stays"));
             }
         }
-        let unknown = std::mem::take(&mut self.unknown_since);
+        let is_unknown =
+            |name: &str| self.last_of_run(name).is_some_and(|it| it.verdict == Verdict::Unknown);
+        // Then no precondition matters.
+        let waits_for_gate = checks.gates.iter().any(|gate| is_unknown(&gate.name));
+        let is_gate = |name: &str| checks.gates.iter().any(|gate| gate.name == *name);
+        let matters = |name: &str| is_unknown(name) && (is_gate(name) || !waits_for_gate);
+        let mut unknown = self.unknown_since.clone();
+        unknown.retain(|name, _| matters(name));
+        self.unknown_since.clear();
         for (name, since) in unknown {
-            let last = self.last_of_run(&name).filter(|last| last.verdict == Verdict::Unknown);
+            let last = self.last_of_run(&name);
             let (Some(last), Some(rule)) = (last, checks.rule(&name)) else { continue };
             let seconds = last.until.duration_since(since).as_secs();
             if waits && seconds > rule.unknown_for {
