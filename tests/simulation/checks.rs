@@ -222,11 +222,11 @@ impl CheckRule {
         let mut at = 0;
         for _ in 0..dice.between(0, 12) {
             let (truth, lasts) = match dice.between(0, 11) {
-                0..=5 => (Truth::Pass, dice.pick(&[20, 60, 200, 700, 2_500])),
+                0..=4 => (Truth::Pass, dice.pick(&[20, 60, 200, 700, 2_500])),
                 // A gate that fails for long ends every rollout.
-                6 if is_gate => (Truth::Fail, dice.pick(&[5, 20, 100])),
-                6 | 7 if !is_gate => (Truth::Fail, dice.pick(&[5, 60, 400])),
-                6..=8 => (Truth::Unmeasured, dice.pick(&[5, 20, 100, 900])),
+                5 | 6 if is_gate => (Truth::Fail, dice.pick(&[5, 30, 100, 200])),
+                5..=7 if !is_gate => (Truth::Fail, dice.pick(&[5, 60, 400])),
+                5..=8 => (Truth::Unmeasured, dice.pick(&[5, 20, 100, 900])),
                 _ => (Truth::Unreachable, dice.pick(&[5, 40, 200, 900, 5_000])),
             };
             rule.truth.push((at, truth));

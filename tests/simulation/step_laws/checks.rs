@@ -27,6 +27,9 @@ pub(crate) struct CheckLaws {
     is_calm: bool,
     /// Whether a node has begun since a rollout was done last.
     has_begun: bool,
+    /// Whether what is unknown is not noted: the note is lost, or is about another rollout that has
+    /// begun, until a node begins.
+    is_lost: bool,
     /// The number of the run in progress.
     run: usize,
     /// Whether it has noted what it found: it was not killed, and no request failed.
@@ -80,7 +83,7 @@ impl CheckLaws {
 
     /// A node begins.
     pub(super) fn begins(&mut self) {
-        self.has_begun = true;
+        (self.has_begun, self.is_lost) = (true, false);
     }
 
     /// The law that is broken if a rollout is done now. `up` is the time for which the last new pod of
@@ -92,8 +95,10 @@ impl CheckLaws {
         up: Option<SignedDuration>,
         now: Timestamp,
     ) -> Option<String> {
-        // A pod that comes again for another reason has no gates to pass.
+        // A pod that comes again for another reason has no gates to pass, nor has one of a step that
+        // was done before.
         let is_judged = std::mem::take(&mut self.has_begun) && self.is_calm;
+        let is_judged = is_judged && rules.steps.is_empty();
         let last = now.checked_sub(up?).ok()?;
         let is_proven = self.has_passed(rules, image, (last, last));
         (is_judged && !is_proven).then(|| format!("done, but no gate has passed since {last}"))
@@ -104,6 +109,7 @@ impl CheckLaws {
         if !self.is_noted || is_other_image {
             self.unknown_since.clear();
         }
+        self.is_lost |= is_other_image && self.has_begun;
         (self.run, self.is_noted, self.failed) = (self.run + 1, false, None);
         self.failed_samples.clear();
     }
@@ -112,7 +118,7 @@ impl CheckLaws {
     pub(super) fn forget(&mut self) {
         self.unknown_since.clear();
         // Nothing says any more that a rollout is in progress.
-        self.has_begun = false;
+        (self.has_begun, self.is_lost) = (false, true);
     }
 
     /// Updates which nodes are well.
@@ -296,7 +302,7 @@ impl CheckLaws {
             let last = self.last_of_run(&name);
             let (Some(last), Some(rule)) = (last, checks.rule(&name)) else { continue };
             let seconds = last.until.duration_since(since).as_secs();
-            if waits && seconds > rule.unknown_for {
+            if waits && !self.is_lost && seconds > rule.unknown_for {
                 return Some(format!("the run waits, and {name} was unknown for {seconds} s"));
             }
             self.unknown_since.insert(name, since);
