@@ -35,7 +35,7 @@ mod warnings;
 use command_line::completion;
 use commands::apply;
 use commands::apply::cli::DsApply;
-pub use commands::apply::{Ended, ds_apply_at, ds_apply_by_clock};
+pub use commands::apply::{Ended, Outside, ds_apply_at, ds_apply_within};
 use commands::{Command, DsPlan};
 use error::{Error, report};
 pub use exit::Exit;

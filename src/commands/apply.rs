@@ -41,7 +41,7 @@ use crate::printer::Printer;
 use crate::shell::Shell;
 use cli::{Command, DsApply};
 use dispatch::in_session;
-pub use embedded_run::{Ended, ds_apply_at, ds_apply_by_clock};
+pub use embedded_run::{Ended, Outside, ds_apply_at, ds_apply_within};
 use event_stream::{EventStream, Finished};
 use executor::Interrupt;
 use session::Session;

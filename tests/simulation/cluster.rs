@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use manifest::default_daemon_set;
 use serde_json::{Map, Value, json};
 
+use crate::checks::{BROKEN, Checks};
 use crate::rules::Rules;
 use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};
 
@@ -38,7 +39,9 @@ pub(crate) fn snapshot(scenario: &Scenario) -> Snapshot {
     };
     let mut items: Vec<Value> =
         ["kube-system", "default", NAMESPACE].into_iter().map(namespace).collect();
-    items.extend(scenario.nodes.iter().map(node));
+    let checks = scenario.story.as_ref().and_then(|story| story.rules.checks.as_ref());
+    let tells = checks.is_some_and(Checks::looks_at_nodes);
+    items.extend(scenario.nodes.iter().map(|it| node(it, tells)));
     for agent in &scenario.agents {
         items.extend(scenario.nodes.iter().map(|node| other_pod(agent, node)));
         items.extend(live(agent, scenario));
@@ -145,7 +148,8 @@ fn after(agent: &AgentSpec) -> Value {
     manifest
 }
 
-fn node(node: &NodeSpec) -> Value {
+/// A node; whether it tells if it is broken.
+fn node(node: &NodeSpec, tells: bool) -> Value {
     let mut taints = Vec::new();
     if node.tainted {
         taints.push(json!({"key": "trial", "effect": "NoSchedule"}));
@@ -158,6 +162,12 @@ fn node(node: &NodeSpec) -> Value {
         taints.push(json!({"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}));
     }
     let status = if node.ready { "True" } else { "Unknown" };
+    let condition =
+        |kind, status| json!({"type": kind, "status": status, "lastTransitionTime": BORN});
+    let mut conditions = vec![condition("Ready", status)];
+    if tells {
+        conditions.push(condition(BROKEN, if node.ready { "False" } else { "Unknown" }));
+    }
     json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {
@@ -169,7 +179,7 @@ fn node(node: &NodeSpec) -> Value {
         },
         "spec": {"unschedulable": node.cordoned, "taints": taints},
         "status": {
-            "conditions": [{"type": "Ready", "status": status, "lastTransitionTime": BORN}],
+            "conditions": conditions,
             "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
         },
     })

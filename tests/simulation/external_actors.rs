@@ -3,10 +3,12 @@
 use daemonset::model::{lease_name, record_name};
 use embedded::{Kind, Server, World};
 use http::Request;
+use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tower_service::Service as _;
 
+use crate::checks::BROKEN;
 use crate::cluster::NAMESPACE;
 use crate::objects::pods;
 use crate::scenario::{Scenario, What};
@@ -72,6 +74,23 @@ fn in_record(world: &World, name: &str, patch: &Value) -> Option<Value> {
     let mut object: Value = serde_json::from_str(config_map["data"]["daemonSet"].as_str()?).ok()?;
     json_patch::merge(&mut object, patch);
     Some(json!({"data": {"daemonSet": object.to_string()}}))
+}
+
+/// A node says that it is broken, or not, or no more whether.
+pub(crate) async fn say_broken(world: &World, node: &str, is_broken: Option<bool>) {
+    let found = world.server().store().get(Kind::Node, "", node).map(|it| it.value());
+    let Some(mut found) = found else { return };
+    let now = world.clock().now();
+    let Some(conditions) = found["status"]["conditions"].as_array_mut() else { return };
+    conditions.retain(|condition| condition["type"] != BROKEN);
+    if let Some(is_broken) = is_broken {
+        let status = if is_broken { "True" } else { "False" };
+        let since = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
+        conditions.push(json!({"type": BROKEN, "status": status, "lastTransitionTime": since}));
+    }
+    let patch = json!({"status": {"conditions": conditions}});
+    let server = world.server().as_user(EXTERNAL_USER);
+    send(server, "PATCH", &format!("/api/v1/nodes/{node}/status"), &patch).await;
 }
 
 pub(crate) async fn send(mut server: Server, method: &str, path: &str, body: &Value) {

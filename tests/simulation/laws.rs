@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use daemonset::controller::revision_data::data_for;
-use daemonset::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, Uid, record_name};
+use daemonset::model::{
+    CheckQuestion, DaemonSet, DaemonSetKey, DesiredDaemonSet, Uid, record_name,
+};
 use ds_plan::Exit;
 use embedded::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
@@ -21,6 +23,7 @@ use crate::flights::Flights;
 use crate::locks::Locks;
 use crate::objects::{daemon_sets, key, remembered, revisions};
 use crate::observations::ObservationTracker;
+use crate::pulls::{self, Pulls, is_puller, pulls_for};
 use crate::rules::Rules;
 use crate::scenario::Scenario;
 use crate::shared::SharedLaws;
@@ -49,6 +52,7 @@ pub(crate) struct LawChecker {
     /// The laws of a policy with steps for each DaemonSet, if there is a story.
     steps: BTreeMap<DaemonSetKey, StepLaws>,
     shared: SharedLaws,
+    pulls: Pulls,
     /// The interrupted users, each with the pods that its run had tried to delete until then.
     interrupted: BTreeMap<String, BTreeSet<String>>,
     tried: BTreeMap<String, BTreeSet<String>>,
@@ -90,7 +94,8 @@ impl LawChecker {
         }
         let declared: BTreeMap<DaemonSetKey, Value> = declared.collect();
         let laws = |story: &Story| {
-            let of = || StepLaws::new(story.rules.clone(), cluster::start(scenario));
+            let is_calm = scenario.faults.is_empty() && scenario.external_actors.is_empty();
+            let of = || StepLaws::new(story.rules.clone(), cluster::start(scenario), is_calm);
             declared.keys().map(|key| (key.clone(), of())).collect()
         };
         let steps = scenario.story.as_ref().map(laws).unwrap_or_default();
@@ -107,6 +112,7 @@ impl LawChecker {
             failed: BTreeMap::new(),
             steps,
             shared: SharedLaws::new(scenario.agents.iter().map(|agent| agent.name).collect()),
+            pulls: Pulls::default(),
             interrupted: BTreeMap::new(),
             tried: BTreeMap::new(),
             attempted: BTreeSet::new(),
@@ -147,6 +153,10 @@ impl LawChecker {
         if *kind != Kind::Pod || request.verb != "delete" {
             return;
         }
+        self.pulls.look(store);
+        if store.at(Kind::Pod, &key(name)).is_some_and(|it| is_puller(it)) {
+            return;
+        }
         if let Some(law) = self.observations.broken(&request.user, now) {
             self.breaks(now, format_args!("{name} was deleted, and {law}"));
         }
@@ -173,7 +183,11 @@ impl LawChecker {
             }
             _ => {}
         }
-        let owners: Vec<Uid> = match store.at(kind, &key(name)) {
+        let object = store.at(kind, &key(name));
+        if let Some(name) = object.and_then(|it| pulls_for(it)) {
+            return Some(DaemonSetKey::new(NAMESPACE, name));
+        }
+        let owners: Vec<Uid> = match object {
             Some(object) => object.meta().owners.iter().map(|it| it.uid.clone()).collect(),
             None => owner_sent(request).into_iter().collect(),
         };
@@ -260,6 +274,7 @@ impl LawChecker {
         events.sort_by_key(Event::version);
         self.seen = store.version();
         for event in &events {
+            self.pulls.hear(&event.object);
             let (kind, key) = (event.object.kind(), event.object.key());
             let _ = writeln!(self.history, "  {:?} {kind} {key}", event.change);
         }
@@ -311,11 +326,41 @@ impl LawChecker {
         }
     }
 
+    /// The run asks a check.
+    pub(crate) fn asked(&mut self, question: &CheckQuestion, store: &Store, now: Timestamp) {
+        let CheckQuestion { name, daemon_set, from, until, .. } = question;
+        let _ = writeln!(self.history, "{now} asks {name} for {daemon_set}, {from} to {until}");
+        self.look_at_steps(store, now);
+        let live = self.live(store).into_iter().find(|live| live.key == *daemon_set);
+        let (Some(live), Some(steps)) = (live, self.steps.get(daemon_set)) else { return };
+        if let Some(law) = steps.asked(question, &live, (store, &self.nodes), now) {
+            self.breaks(now, law);
+        }
+    }
+
+    /// The run has got the answer to a question that it asked at this time.
+    pub(crate) fn check_answered(
+        &mut self,
+        question: &CheckQuestion,
+        asked: Timestamp,
+        now: Timestamp,
+    ) {
+        let _ = writeln!(self.history, "{now} {} is answered", question.name);
+        if let Some(steps) = self.steps.get_mut(&question.daemon_set) {
+            steps.answered(question, asked);
+        }
+    }
+
     /// A run of a story has ended with this exit code.
     pub(crate) fn run_ended(&mut self, exit: Exit, store: &Store, now: Timestamp) {
+        let has_acted = matches!(exit, Exit::Done | Exit::Waiting | Exit::Paused);
+        let left = pulls::left(store);
+        if has_acted && self.nodes.sees_clearly() && left > 0 {
+            self.breaks(now, format_args!("the run ended, and {left} pullers are left"));
+        }
         for live in self.live(store) {
-            let steps = self.steps.get_mut(&live.key);
-            if let Some(law) = steps.and_then(|steps| steps.run_ended(exit, &live)) {
+            let (steps, seen) = (self.steps.get_mut(&live.key), (store, &self.nodes));
+            if let Some(law) = steps.and_then(|it| it.run_ended(exit, &live, seen, now)) {
                 self.breaks(now, law);
             }
         }

@@ -19,6 +19,15 @@
 //! any choice is right that keeps the number. Nodes may be chosen by what another one was a moment
 //! ago: for some seconds after any node has changed, the order of steps is not judged.
 //!
+//! One story in two has checks, and one in four pulls images first (`prePull`). The world decides what
+//! each check answers at which time (`checks`), and runs ask it by the executor's own trait
+//! (`asking`); conditions of nodes change in the cluster. The laws judge by the world's truth, and by
+//! the questions that a run has asked: a node begins only after a fresh pass of all checks that
+//! apply, and none after a gate has failed; a step is done only after a pass of each gate with samples
+//! up to the end of its soak; no run waits for a check that is unknown for too long (`step_laws`);
+//! and no pod goes before its node has the image (`pulls`). Where the program has a choice of the step
+//! to which a node belongs, the delay of a gate counts from the last new pod.
+//!
 //! Exceptions: Where requests may fail, a run has 30 s to observe a change (2 s where none does).
 //! For the same time after another client's write, the laws about the part that it wrote (the
 //! template; the strategy and pause) are off. The laws know the time since which a node has no pod
@@ -31,10 +40,12 @@
 // Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
+mod asking;
 mod bounded;
 mod budget;
 mod careful;
 mod changes;
+mod checks;
 mod clocks;
 mod cluster;
 mod crash;
@@ -50,6 +61,7 @@ mod objects;
 mod observations;
 mod permissions;
 mod policies;
+mod pulls;
 mod reasons;
 mod rules;
 mod scenario;

@@ -85,6 +85,8 @@ fn story(steps: Vec<StepRule>) -> Story {
         keeps_target: false,
         on_failure: "abort",
         shared_budget: None,
+        checks: None,
+        pulls_for: None,
         others: json!({}),
     };
     Story {

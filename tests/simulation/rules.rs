@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use daemonset::model::Node;
 use serde_json::{Value, json};
 
+use crate::checks::Checks;
 use crate::dice::Dice;
 
 /// The label of the nodes' zones.
@@ -23,6 +24,9 @@ pub(crate) struct Rules {
     pub(crate) on_failure: &'static str,
     /// `sharedBudget`, if there are several DaemonSets.
     pub(crate) shared_budget: Option<Value>,
+    pub(crate) checks: Option<Checks>,
+    /// Whether the nodes pull images before their pods are replaced, and for how many seconds at most.
+    pub(crate) pulls_for: Option<u32>,
     /// Other fields of `spec`.
     pub(crate) others: Value,
 }
@@ -107,14 +111,17 @@ impl Rules {
             keeps_target: dice.one_in(6),
             on_failure: dice.pick(&["abort", "abort", "pause", "rollback", "rollback"]),
             shared_budget: None,
+            checks: None,
+            pulls_for: None,
             others,
         }
     }
 
     /// Whether every node may begin at any time, as far as budgets have room.
     pub(crate) fn let_all_begin(&self) -> bool {
-        let Self { steps, domains, window, exclusion, .. } = self;
-        steps.is_empty() && domains.is_none() && window.is_none() && exclusion.is_none()
+        let Self { steps, domains, window, exclusion, checks, .. } = self;
+        let passes = checks.as_ref().is_none_or(Checks::always_pass);
+        passes && steps.is_empty() && domains.is_none() && window.is_none() && exclusion.is_none()
     }
 
     /// How long all soaks may take together, in seconds: each of the three zones may soak after each
@@ -135,6 +142,12 @@ impl Rules {
         spec["steps"] = self.steps.iter().map(StepRule::json).collect::<Vec<_>>().into();
         if let Some(budget) = &self.shared_budget {
             spec["sharedBudget"] = budget.clone();
+        }
+        if let Some(checks) = &self.checks {
+            checks.add_to(&mut spec);
+        }
+        if let Some(timeout) = self.pulls_for {
+            spec["prePull"] = json!({"parallel": 3, "timeout": format!("{timeout}s")});
         }
         if let Some(rule) = &self.domains {
             spec["domains"] = rule.json();

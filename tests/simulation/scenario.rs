@@ -144,6 +144,9 @@ pub(crate) enum Fate {
     LocalClock(i64),
 }
 
+/// Distinguishes the dice of checks.
+const CHECKS: u64 = 0x63_6865_636b;
+
 /// The image of the new template, if the change sets one.
 const NEW: &str = "registry.example/agent:2";
 
@@ -192,7 +195,9 @@ impl Scenario {
             scenario.clocks = clocks(&mut dice);
         }
         scenario.careful(&mut dice);
-        if dice.one_in(4) { scenario.with_story(&mut dice) } else { scenario }
+        let mut scenario = if dice.one_in(4) { scenario.with_story(&mut dice) } else { scenario };
+        scenario.with_checks(&mut Dice::new(seed ^ CHECKS));
+        scenario
     }
 
     /// Adds probes, `minReadySeconds` and crashing pods.

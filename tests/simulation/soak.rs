@@ -7,9 +7,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 #![allow(clippy::print_stdout, reason = "it reports on standard output")]
 
+mod asking;
 mod bounded;
 mod budget;
 mod changes;
+mod checks;
 mod cluster;
 mod dice;
 mod end;
@@ -19,6 +21,7 @@ mod laws;
 mod locks;
 mod objects;
 mod observations;
+mod pulls;
 mod reasons;
 mod rules;
 mod scenario;

@@ -6,13 +6,14 @@
 //! DaemonSet are judged elsewhere (`budget`).
 
 mod approvals;
+mod checks;
 mod domains;
 mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use daemonset::controller::placement::judge;
-use daemonset::model::{DaemonSet, Node, NodeName, Pod};
+use daemonset::model::{CheckQuestion, DaemonSet, Node, NodeName, Pod};
 use ds_plan::Exit;
 use embedded::{Kind, Store};
 use jiff::{SignedDuration, Timestamp};
@@ -21,10 +22,11 @@ use serde_json::Value;
 
 use crate::budget::{Nodes, owns};
 use crate::objects::{pods, revisions};
-use crate::rules::{Rules, StepRule, ZONE};
+use crate::rules::{Rules, ZONE};
 pub(crate) use approvals::Approvals;
+use checks::{CheckLaws, Seen};
 use domains::{ZoneSoaks, Zones};
-use order::Steps;
+use order::{Evidence, Steps};
 
 /// How much later than the program a law may see a time: it has whole seconds.
 const ROUNDED: SignedDuration = SignedDuration::from_secs(1);
@@ -47,6 +49,7 @@ pub(crate) struct StepLaws {
     /// How far other images were, as long as no rollout of another one has begun.
     others: BTreeMap<u32, Progress>,
     zones: Zones,
+    checks: CheckLaws,
     pub(crate) approvals: Approvals,
 }
 
@@ -122,7 +125,8 @@ struct Begin<'b, 'a> {
 }
 
 impl StepLaws {
-    pub(crate) fn new(rules: Rules, start: Timestamp) -> Self {
+    /// `is_calm` says that nothing fails, and nobody interferes.
+    pub(crate) fn new(rules: Rules, start: Timestamp, is_calm: bool) -> Self {
         Self {
             progress: Progress::of(&rules, start),
             start,
@@ -133,6 +137,7 @@ impl StepLaws {
             rollout: None,
             others: BTreeMap::new(),
             zones: Zones::default(),
+            checks: CheckLaws::new(is_calm),
             approvals: Approvals::default(),
         }
     }
@@ -152,6 +157,7 @@ impl StepLaws {
         let same = |at: &usize| rules.steps.get(*at) == self.rules.steps.get(*at);
         let edited = (0..rules.steps.len()).find(|at| !same(at));
         self.rules = rules;
+        self.checks.run_begins(image != self.target);
         if image != self.target {
             let known = self.others.remove(&image);
             let known = known.unwrap_or_else(|| Progress::of(&self.rules, now));
@@ -171,6 +177,27 @@ impl StepLaws {
     pub(crate) fn forget(&mut self, now: Timestamp) {
         self.all().for_each(|progress| progress.begin_again(now));
         self.approvals.forget_use();
+        self.checks.forget();
+    }
+
+    /// The law that is broken by a question of the run.
+    pub(crate) fn asked(
+        &self,
+        question: &CheckQuestion,
+        live: &DaemonSet,
+        (store, nodes): (&Store, &Nodes),
+        now: Timestamp,
+    ) -> Option<String> {
+        let here = self.here(live, store, nodes, None, now);
+        let seen = Seen { rules: &self.rules, here: &here, live, nodes, now };
+        self.checks.bad_question(&seen, question)
+    }
+
+    /// The run has got an answer, to a question that it asked at this time.
+    pub(crate) fn answered(&mut self, question: &CheckQuestion, asked: Timestamp) {
+        if let Some(checks) = &self.rules.checks {
+            self.checks.answered(checks, question, asked, self.target);
+        }
     }
 
     /// The rollout of the run's image begins, unless it has begun before: that of any other one ends.
@@ -237,11 +264,30 @@ impl StepLaws {
         }
     }
 
-    /// The broken law at the end of a run that waits: the last good template is live.
-    pub(crate) fn run_ended(&mut self, exit: Exit, live: &DaemonSet) -> Option<String> {
+    /// The broken law at the end of a run: of its checks, or, if it waits, that the last good template
+    /// is not live.
+    pub(crate) fn run_ended(
+        &mut self,
+        exit: Exit,
+        live: &DaemonSet,
+        (store, nodes): (&Store, &Nodes),
+        now: Timestamp,
+    ) -> Option<String> {
         let image = image_of(live.spec.template.raw());
         if exit == Exit::Done && image == self.target {
+            let here = self.here(live, store, nodes, None, now);
+            let begun = here.iter().filter(|one| self.progress.begun.contains(&one.node.name));
+            let up = begun.filter(|one| one.has_new()).map(|one| one.up_for(now)).min();
+            if let Some(law) = self.checks.done(&self.rules, image, up, now) {
+                return Some(format!("{}: {law}", live.key));
+            }
+        }
+        if exit == Exit::Done && image == self.target {
             (self.good, self.perhaps) = (self.target, None);
+        }
+        let stays = image == self.target && !self.is_good(image);
+        if let Some(law) = self.checks.run_ended(&self.rules, exit, stays) {
+            return Some(format!("{}: {law}", live.key));
         }
         let waits = matches!(exit, Exit::Waiting | Exit::ApprovalNeeded);
         let is_right = self.is_good(image) || (self.rules.keeps_target && image == self.target);
@@ -260,9 +306,13 @@ impl StepLaws {
         let is_there =
             |name: &NodeName| here.iter().any(|one| one.node.name == *name && is_well(one));
         self.progress.unfinished.retain(is_there);
-        let Self { rules, target, approvals, progress, .. } = self;
-        let is_approved = |step: &StepRule| approvals.has(step, *target);
-        progress.steps.look(&here, rules, is_approved, now);
+        self.checks.look(&here, nodes, now);
+        let Self { rules, target, approvals, progress, checks, .. } = self;
+        let evidence = Evidence {
+            is_approved: &|step| approvals.has(step, *target),
+            has_passed: &|last, end| checks.has_passed(rules, *target, (last, end)),
+        };
+        progress.steps.look(&here, rules, &evidence, now);
         progress.soaks.look(&here, rules, now);
         let all = store.objects(Kind::Node, None).filter_map(|it| it.node());
         self.zones.look(&here);
@@ -299,7 +349,8 @@ impl StepLaws {
         if self.progress.unfinished.contains(&it.node.name) {
             return Some(", and its node was disturbed before".to_owned());
         }
-        if let Some(law) = self.closed(now) {
+        let seen = Seen { rules: &self.rules, here: &here, live, nodes, now };
+        if let Some(law) = self.closed(now).or_else(|| self.checks.broken(&seen, it)) {
             return Some(law);
         }
         // The program may still choose by what a node was before.
@@ -322,6 +373,7 @@ impl StepLaws {
         if image_of(live.spec.template.raw()) != self.target {
             return;
         }
+        self.checks.begins();
         let here = self.here(live, store, nodes, Some(pod), now);
         if !here.iter().any(|one| one.node.name == *node && self.is_mended(one)) {
             self.progress.begun.insert(node.clone());

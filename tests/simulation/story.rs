@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use crate::checks::Checks;
 use crate::dice::Dice;
 use crate::rules::Rules;
 use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};
@@ -116,12 +117,13 @@ impl Story {
         let is_always_open = window.is_none() && exclusion.is_none();
         let asks = steps.iter().any(|step| step.approve);
         let is_approved = !asks || self.approves_after.is_some();
-        is_approved && is_always_open && others.get("maxDuration").is_none()
+        let passes = self.rules.checks.as_ref().is_none_or(Checks::always_pass);
+        is_approved && is_always_open && passes && others.get("maxDuration").is_none()
     }
 
     /// The number of parts that can be left out.
     pub(crate) fn parts(&self) -> usize {
-        self.events.len() + self.kills.len() + self.interrupts.len() + 6
+        self.events.len() + self.kills.len() + self.interrupts.len() + 8
     }
 
     /// Leaves out the parts for which `stays` says no.
@@ -146,6 +148,12 @@ impl Story {
         }
         if !stays() {
             self.rules.steps.clear();
+        }
+        if !stays() {
+            self.rules.checks = None;
+        }
+        if !stays() {
+            self.rules.pulls_for = None;
         }
     }
 }
@@ -197,6 +205,20 @@ impl Scenario {
             self.with_siblings(dice);
         }
         self
+    }
+
+    /// Gives a story checks and pulls. They have dice of their own: everything else stays as it was.
+    pub(crate) fn with_checks(&mut self, dice: &mut Dice) {
+        let names: Vec<String> = self.nodes.iter().map(|node| node.name.clone()).collect();
+        let start = crate::cluster::start(self).as_second();
+        let Some(story) = &mut self.story else { return };
+        if dice.one_in(2) {
+            story.rules.checks = Some(Checks::random(&names, start, dice));
+        }
+        // The two do not go together.
+        if dice.one_in(4) && story.rules.shared_budget.is_none() {
+            story.rules.pulls_for = Some(dice.pick(&[5, 60, 60, 120]));
+        }
     }
 
     /// Adds DaemonSets that share a budget with the first one, and what may happen to their run.

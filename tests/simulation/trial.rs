@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ds_plan::{Ended, Exit, ds_apply_by_clock};
+use ds_plan::{Ended, Exit, Outside, ds_apply_within};
 use embedded::{
     Fault, Hook, Kind, Rehearsal, Route, Seen, Store, Timings, VirtualClock, World, on_virtual_time,
 };
@@ -60,8 +60,8 @@ const OTHER: &str = "other";
 const AGAIN: &str = "again";
 
 /// The state that the hook and the trial share.
-struct Shared {
-    checker: LawChecker,
+pub(crate) struct Shared {
+    pub(crate) checker: LawChecker,
     requests: usize,
     /// The number of requests of all runs; in a story, of one: forty may wait for an hour each.
     all_requests: usize,
@@ -92,7 +92,8 @@ impl Shared {
         self.tell();
     }
 
-    fn tell(&self) {
+    /// Ends the trial if a law is broken.
+    pub(crate) fn tell(&self) {
         if !self.checker.broken.is_empty() {
             self.over.notify_one();
         }
@@ -134,7 +135,7 @@ impl Watcher {
     }
 }
 
-fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+pub(crate) fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -308,7 +309,8 @@ impl<'a> Trial<'a> {
         });
         let (world, folder) = (&self.world, self.folder.path());
         let local = world.clock().now() + off.unwrap_or_default();
-        let run = ds_apply_by_clock(world, user, folder, interrupts, &line, local);
+        let outside = Outside { local, ask: None };
+        let run = ds_apply_within(world, user, folder, interrupts, &line, outside);
         self.ends(user, run).await;
     }
 

@@ -40,7 +40,7 @@ pub struct Share {
 pub enum ShareCourse {
     /// Nothing: its nodes only count. Also while it goes back to an earlier template.
     Counted,
-    /// It is about to begin; what it will replace is not known yet.
+    /// What it will replace is not known yet: it is about to begin, or a check has still to answer.
     Starting,
     /// It replaces pods.
     Rolling,

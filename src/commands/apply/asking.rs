@@ -1,5 +1,5 @@
-//! Whom a run asks the checks of its policy: their endpoints, or, in a rehearsal, the fault file and
-//! recorded answers.
+//! Whom a run asks the checks of its policy: their endpoints; in a rehearsal, the fault file and
+//! recorded answers; on an embedded cluster of the caller, whom that names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,13 +33,15 @@ pub(super) enum CheckSource {
     Endpoints(Arc<Client>),
     /// The files of a rehearsal: no request is sent.
     Rehearsed(RehearsedChecks),
+    /// Whoever the caller of a run on its own cluster names.
+    Given(Arc<dyn Ask>),
 }
 
 impl CheckSource {
     /// Who answers the checks about nodes and other pods.
     pub(super) fn of_cluster(&self) -> ClusterChecks {
         match self {
-            Self::Endpoints(_) => ClusterChecks::Observed,
+            Self::Endpoints(_) | Self::Given(_) => ClusterChecks::Observed,
             Self::Rehearsed(_) => ClusterChecks::Asked,
         }
     }
@@ -51,6 +53,7 @@ impl CheckSource {
             Self::Rehearsed(checks) => {
                 Arc::new(Rehearsal { checks: checks.clone(), policy: policy.clone() })
             }
+            Self::Given(ask) => Arc::clone(ask),
         }
     }
 }

@@ -20,7 +20,12 @@ pub(super) async fn in_session(
     session.logs = command.common().is_some_and(|common| common.logs);
     if let (false, Some(common)) = (session.shell.rehearsal, command.common()) {
         let client = common.checks.client(command.has_policies_of_folder(), &session.shell)?;
-        session.checks = CheckSource::Endpoints(Arc::new(client));
+        match session.checks {
+            CheckSource::Endpoints(_) | CheckSource::Rehearsed(_) => {
+                session.checks = CheckSource::Endpoints(Arc::new(client));
+            }
+            CheckSource::Given(_) => {}
+        }
     }
     let names = command.names().unwrap_or_default();
     let default = default_namespace(global, &session.cluster);

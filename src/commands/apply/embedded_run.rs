@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Parser;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
+use super::asking::CheckSource;
 use super::cli::DsApply;
 use super::dispatch::in_session;
 use super::session::Session;
@@ -19,7 +21,15 @@ use crate::printer::Printer;
 use crate::shell::Shell;
 use cluster::Holder;
 use embedded::World;
-use executor::Interrupt;
+use executor::{Ask, Interrupt};
+
+/// What a run meets outside of the cluster.
+pub struct Outside {
+    /// The time on the local clock.
+    pub local: Timestamp,
+    /// Who answers the checks of the policy that are questions, instead of the endpoints that it names.
+    pub ask: Option<Arc<dyn Ask>>,
+}
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,17 +51,18 @@ pub async fn ds_apply_at(
     interrupts: mpsc::Receiver<Interrupt>,
     line: &[&str],
 ) -> Ended {
-    ds_apply_by_clock(world, user, folder, interrupts, line, world.clock().now()).await
+    let outside = Outside { local: world.clock().now(), ask: None };
+    ds_apply_within(world, user, folder, interrupts, line, outside).await
 }
 
-/// As [`ds_apply_at`], with this time on the local clock.
-pub async fn ds_apply_by_clock(
+/// As [`ds_apply_at`], with this outside.
+pub async fn ds_apply_within(
     world: &World,
     user: &str,
     folder: &Path,
     interrupts: mpsc::Receiver<Interrupt>,
     line: &[&str],
-    local: Timestamp,
+    Outside { local, ask }: Outside,
 ) -> Ended {
     let arguments = ["ds-apply"].iter().chain(line);
     let (global, command) = match DsApply::try_parse_from(arguments) {
@@ -75,6 +86,9 @@ pub async fn ds_apply_by_clock(
     let holder = Holder { host: name(), pid: 0, user: name(), run: None, id: name() };
     let cluster = world.cluster_of(user).writable();
     let mut session = Session::on(cluster, &shell, holder, world.clock().for_leases(), interrupts);
+    if let Some(ask) = ask {
+        session.checks = CheckSource::Given(ask);
+    }
     match in_session(command, &global, &mut session).await {
         Ok(exit) => Ended { exit, error: None },
         Err(error) => Ended { exit: error.exit(), error: Some(Report(&error).to_string()) },

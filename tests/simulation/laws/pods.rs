@@ -12,6 +12,7 @@ use crate::changes::Part;
 use crate::objects::{is_updated, key};
 use crate::reasons;
 use crate::shared::Replacement;
+use crate::step_laws::image_of;
 use crate::upkeep::{self, Upkeep};
 
 impl LawChecker {
@@ -77,6 +78,7 @@ impl LawChecker {
             let is_first = !self.attempted.contains(&uid);
             let of_steps = self.steps.get_mut(&live.key).filter(|_| is_first);
             let law = law.or_else(|| of_steps?.broken(pod, live, (store, &self.nodes), now));
+            let law = law.or_else(|| self.lacks_image(pod, live));
             let law = law.or_else(|| self.over_shared_budget(pod, live, &all, store, now));
             if let Some(law) = law.filter(|_| is_known) {
                 return self.breaks(now, format_args!("{name} was deleted{law}"));
@@ -102,6 +104,16 @@ impl LawChecker {
                 );
             }
         }
+    }
+
+    /// The law that is broken if this outdated pod is deleted before its node has the image of the
+    /// target.
+    fn lacks_image(&self, pod: &Pod, live: &DaemonSet) -> Option<String> {
+        let steps = self.steps.get(&live.key)?;
+        let target = steps.target();
+        let is_forward = image_of(live.spec.template.raw()) == target;
+        let is_pulled = steps.rules().pulls_for.is_none() || self.pulls.has(pod.node()?, target);
+        (is_forward && !is_pulled).then(|| ", and its node has not pulled the image".to_owned())
     }
 
     /// The law of a shared budget that is broken if this outdated pod is deleted now for the first

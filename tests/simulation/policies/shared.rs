@@ -6,6 +6,8 @@ use serde_json::json;
 
 use super::{exits, fleet, ran, story};
 use crate::careful::deletes;
+use crate::checks::{Asks, Checks};
+use crate::dice::Dice;
 use crate::scenario::{AgentSpec, Interference, Scenario, What};
 use crate::story::{Kill, Story};
 use crate::trial::{self, Outcome};
@@ -81,6 +83,24 @@ fn all_stop_when_one_of_the_locks_is_lost() {
         lost += usize::from(exits(&outcome)[0] == Exit::Locked);
     }
     assert!(lost > 10, "{lost}");
+}
+
+/// Each of them asks by itself, and the answers of one arrive before those of another: a node that is
+/// open keeps its slot meanwhile, and no other one begins.
+#[test]
+fn answers_that_are_under_way_open_no_slot() {
+    let scenario = with_story(|story| {
+        let names = ["node-00".to_owned()];
+        let checks = (0..).map(|seed| Checks::random(&names, 1_767_312_000, &mut Dice::new(seed)));
+        let mut checks = checks
+            .filter(|checks| checks.all().all(|rule| rule.asks == Asks::Http))
+            .find(|checks| checks.preconditions.len() == 1 && checks.gates.is_empty())
+            .expect("a precondition");
+        checks.pass_always();
+        (checks.latency, checks.preconditions[0].interval) = (3, 10);
+        story.rules.checks = Some(checks);
+    });
+    assert_once(&trial::run(&scenario), "asking");
 }
 
 /// A guard blocks the first one, of which two nodes are down. The second one has no pod there, but

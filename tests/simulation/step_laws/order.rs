@@ -10,6 +10,15 @@ pub(super) struct Steps {
     all: Vec<Soaking>,
 }
 
+/// What a step needs beside its pods.
+pub(super) struct Evidence<'e> {
+    /// Whether a step is approved.
+    pub(super) is_approved: &'e dyn Fn(&StepRule) -> bool,
+    /// Whether the gates have passed since the end of a soak: the time at which its last pod was up,
+    /// and its end.
+    pub(super) has_passed: &'e dyn Fn(Timestamp, Timestamp) -> bool,
+}
+
 /// How far a step is.
 #[derive(Clone, Copy)]
 struct Soaking {
@@ -43,14 +52,14 @@ impl Steps {
         &mut self,
         here: &[Here<'_>],
         rules: &Rules,
-        is_approved: impl Fn(&StepRule) -> bool,
+        evidence: &Evidence<'_>,
         now: Timestamp,
     ) {
         let is_outdated = here.iter().any(Here::is_outdated);
         for (at, rule) in rules.steps.iter().enumerate() {
             let step = &mut self.all[at];
             // Nodes that got the new pod by themselves do not stand for an approval.
-            if rule.approve && !is_approved(rule) && !step.is_done && is_outdated {
+            if rule.approve && !(evidence.is_approved)(rule) && !step.is_done && is_outdated {
                 break;
             }
             let up_for = match rule.nodes.count(here.len()) {
@@ -60,7 +69,13 @@ impl Steps {
             let soak = SignedDuration::from_secs(rule.soak);
             let has_soaked = |time: SignedDuration| time.saturating_add(ROUNDED) >= soak;
             let is_seen = has_soaked(now.duration_since(step.after));
-            step.is_done |= is_seen && up_for.is_some_and(has_soaked);
+            let has_passed = |time: SignedDuration| {
+                // Without a node there is nothing that a gate could look at.
+                let Ok(last) = now.checked_sub(time) else { return true };
+                (evidence.has_passed)(last, last.max(step.after) + soak)
+            };
+            step.is_done |=
+                is_seen && up_for.is_some_and(|time| has_soaked(time) && has_passed(time));
             if !step.is_done {
                 break;
             }

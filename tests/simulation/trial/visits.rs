@@ -1,12 +1,13 @@
 //! The runs of a story: one after the other, as by a schedule, with commits, approvals and lost
 //! notes between and during them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use daemonset::model::{Approval, STEPS_ANNOTATION, approvals_name, lease_name};
-use ds_plan::{Exit, ds_apply_at, ds_apply_by_clock};
+use ds_plan::{Exit, Outside, ds_apply_at, ds_apply_within};
 use embedded::Kind;
-use executor::Interrupt;
+use executor::{Ask, Interrupt};
 use jiff::SignedDuration;
 use planner::approval::step_digest;
 use planner::plan::template_digest;
@@ -15,8 +16,9 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::{Trial, locked};
+use crate::asking::Answers;
 use crate::cluster::{self, NAMESPACE};
-use crate::external_actors::{EXTERNAL_USER, send};
+use crate::external_actors::{EXTERNAL_USER, say_broken, send};
 use crate::objects::live;
 use crate::rules::{Rules, StepRule};
 use crate::scenario::Fate;
@@ -83,8 +85,23 @@ impl Trial<'_> {
             self.judge_benign(story);
             requests
         };
-        let ((), requests) = tokio::join!(events, runs);
-        requests
+        let all = async { tokio::join!(events, runs).1 };
+        tokio::select! {
+            biased;
+            () = self.conditions(story) => Vec::new(),
+            requests = all => requests,
+        }
+    }
+
+    /// The conditions of nodes that change, until all runs have ended.
+    async fn conditions(&self, story: &Story) {
+        let checks = story.rules.checks.iter();
+        for (at, node, is_broken) in checks.flat_map(|checks| &checks.conditions) {
+            let clock = self.world.clock();
+            clock.reach(clock.start() + Duration::from_secs(*at)).await;
+            say_broken(&self.world, node, *is_broken).await;
+        }
+        std::future::pending::<()>().await;
     }
 
     /// One run.
@@ -109,7 +126,10 @@ impl Trial<'_> {
         let (world, folder) = (&self.world, self.folder.path());
         let local = world.clock().now() + SignedDuration::from_secs(story.local_clock);
         let (interrupt, interrupts) = mpsc::channel(1);
-        let run = ds_apply_by_clock(world, &user, folder, interrupts, &line, local);
+        let answers = |checks| Arc::new(Answers::of(checks, world, &self.shared));
+        let ask = commit.rules.checks.as_ref().map(|checks| answers(checks) as Arc<dyn Ask>);
+        let outside = Outside { local, ask };
+        let run = ds_apply_within(world, &user, folder, interrupts, &line, outside);
         let interrupted = async {
             for (_, at) in story.interrupts.iter().filter(|(run, _)| *run == number) {
                 sleep(Duration::from_secs(*at)).await;

@@ -16,6 +16,7 @@ use super::decide::Step;
 use super::effect::Effect;
 use super::outcome::{FailedGate, FailureCause, Outcome, PauseReason};
 use crate::checks::{CheckAnswer, CheckFinding, CheckReason, judge};
+use crate::shared::ShareCourse;
 use crate::steps::{Evaluation, NodeUpdate, Sampled, StepNode, WaitKind, WaitsFor};
 use daemonset::model::{Check, CheckQuestion, CheckResponse, DaemonSet, NodeName, PolicySpec};
 
@@ -52,6 +53,16 @@ pub(super) struct Checked {
 }
 
 impl Checked {
+    /// What the others of a shared budget may count on. While an answer is missing, no node may begin;
+    /// that is no reason for them to go ahead.
+    pub(super) fn course(&self, evaluation: &Evaluation<'_>) -> ShareCourse {
+        match self.lasting(evaluation) {
+            _ if self.is_asking => ShareCourse::Starting,
+            waits_for if waits_for.is_empty() => ShareCourse::Rolling,
+            waits_for => ShareCourse::Waiting(waits_for),
+        }
+    }
+
     /// What is waited for, unless it may be over with the next answer.
     pub(super) fn lasting(&self, evaluation: &Evaluation<'_>) -> Vec<WaitsFor> {
         if self.is_asking { Vec::new() } else { evaluation.waits_for.clone() }

@@ -22,8 +22,7 @@ use super::task::{Goal, Task};
 use super::view::{NodeView, RolloutView, count};
 use crate::classification::NodeBudget;
 use crate::plan::PausedRollout;
-use crate::shared::NodeShare;
-use crate::steps::WaitsFor;
+use crate::shared::{NodeShare, ShareCourse};
 use daemonset::controller::revision_data::{Matching, data_for, matches};
 use daemonset::model::{DaemonSet, NodeName, UpdateStrategy};
 
@@ -55,9 +54,9 @@ pub(super) struct Step<'s, 'w> {
     wake: Option<Timestamp>,
     /// Whether this step found a stall.
     pub is_stalled: bool,
-    /// What keeps nodes from beginning, and what the run has to do with the nodes of a shared
-    /// budget, if this step has evaluated the policy.
-    pub shared_nodes: Option<(Vec<WaitsFor>, BTreeMap<NodeName, NodeShare>)>,
+    /// What the run does, and what it has to do with the nodes of a shared budget, if this step has
+    /// evaluated the policy.
+    pub shared_nodes: Option<(ShareCourse, BTreeMap<NodeName, NodeShare>)>,
 }
 
 /// Decides the effects of one step.

@@ -74,7 +74,7 @@ impl Step<'_, '_> {
             None => next_deletes::next(view, self.state, replacer, &evaluation, None),
             Some(siblings) => {
                 let nodes = in_rollout(view, &evaluation);
-                self.shared_nodes = Some((checked.lasting(&evaluation), nodes.clone()));
+                self.shared_nodes = Some((checked.course(&evaluation), nodes.clone()));
                 let (daemon_set, course) = (siblings.daemon_set.clone(), ShareCourse::Rolling);
                 let own = Share { daemon_set, course, nodes };
                 let slots = Slots::of(&own, siblings);

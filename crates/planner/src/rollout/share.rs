@@ -111,10 +111,7 @@ impl Step<'_, '_> {
                 ShareCourse::Waiting(waits_for.clone())
             }
             (Goal::Apply(_) | Goal::Roll(_), Course::Forward) => match (&evaluated, &before) {
-                (Some((waits_for, _)), _) if !waits_for.is_empty() => {
-                    ShareCourse::Waiting(waits_for.clone())
-                }
-                (Some(_), _) => ShareCourse::Rolling,
+                (Some((course, _)), _) => course.clone(),
                 (None, Some(before)) => before.course.clone(),
                 (None, None) => ShareCourse::Starting,
             },

@@ -21,7 +21,7 @@ use super::state::{Course, RequestState};
 use super::task::{Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView};
 use crate::plan::{PauseState, PausedRollout, template_digest};
-use crate::shared::Siblings;
+use crate::shared::{ShareCourse, Siblings};
 use crate::steps::{
     ApprovalRules, Evaluation, NodeUpdate, StepNode, StepsInput, WaitKind, WaitsFor,
     approved_steps, evaluate, needs_note,
@@ -162,7 +162,8 @@ impl<'w> Step<'_, 'w> {
             return Ok(None);
         }
         if self.observed.siblings.is_some() {
-            self.shared_nodes = Some((waits_for.clone(), in_rollout(&view, &evaluation)));
+            let course = ShareCourse::Waiting(waits_for.clone());
+            self.shared_nodes = Some((course, in_rollout(&view, &evaluation)));
         }
         // A soak that begins only now, because the note was lost or the step before has just ended,
         // would begin again in each run. Of a rollout that has not begun, nothing is noted.

@@ -1,0 +1,68 @@
+//! The laws of `prePull`: no pod is replaced before its node has the images of the new one, and the
+//! pods that pull them, the pullers, do not outlive a run.
+//!
+//! Which images a node has is read from the status of pullers, as their kubelets report it.
+
+use std::collections::BTreeSet;
+
+use daemonset::model::{NodeName, PRE_PULL_LABEL};
+use embedded::{Kind, Object, Store};
+use serde_json::Value;
+
+use crate::cluster::NAMESPACE;
+
+/// The images that pullers have brought to nodes.
+#[derive(Default)]
+pub(crate) struct Pulls {
+    pulled: BTreeSet<(NodeName, u32)>,
+}
+
+/// Whether an object is a puller.
+pub(crate) fn is_puller(object: &Object) -> bool {
+    object.kind() == Kind::Pod && object.meta().labels.get(PRE_PULL_LABEL).is_some()
+}
+
+/// The DaemonSet for which a puller pulls.
+pub(crate) fn pulls_for(object: &Object) -> Option<&str> {
+    object.meta().labels.get(PRE_PULL_LABEL).filter(|_| object.kind() == Kind::Pod)
+}
+
+/// The pullers that nobody has deleted.
+pub(crate) fn left(store: &Store) -> usize {
+    let pods = store.objects(Kind::Pod, Some(NAMESPACE));
+    pods.filter(|it| is_puller(it) && it.meta().deleted.is_none()).count()
+}
+
+impl Pulls {
+    /// Notes what a changed pod says about the images of its node.
+    pub(crate) fn hear(&mut self, object: &Object) {
+        let Some(node) = object.pod().and_then(|pod| pod.node()).filter(|_| is_puller(object))
+        else {
+            return;
+        };
+        let pod = object.value();
+        let statuses = pod["status"]["containerStatuses"].as_array();
+        let images = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
+        let pulled: Vec<u32> = statuses.into_iter().flatten().filter_map(pulled).collect();
+        if pulled.len() == images {
+            self.pulled.extend(pulled.into_iter().map(|image| (node.clone(), image)));
+        }
+    }
+
+    /// Looks at all pullers: a change may not have been heard yet.
+    pub(crate) fn look(&mut self, store: &Store) {
+        store.objects(Kind::Pod, Some(NAMESPACE)).for_each(|it| self.hear(it));
+    }
+
+    /// Whether a node has an image, as far as pullers have shown.
+    pub(crate) fn has(&self, node: &NodeName, image: u32) -> bool {
+        self.pulled.contains(&(node.clone(), image))
+    }
+}
+
+/// The image of a container, if it is on the node.
+fn pulled(status: &Value) -> Option<u32> {
+    let image = status["image"].as_str()?;
+    status["imageID"].as_str().filter(|id| !id.is_empty())?;
+    image.rsplit(':').next()?.parse().ok()
+}
