@@ -119,10 +119,9 @@ fn each_dependency_is_used() {
 fn no_code_is_unsafe() {
     let root = text("Cargo.toml");
     assert!(root.contains("\nunsafe_code = \"forbid\"\n"), "the lint of all crates");
-    let uses = ["{", "fn ", "impl ", "trait ", "extern ", "("].map(|then| {
-        let between = if then == "(" { "" } else { " " };
-        format!("unsafe{between}{then}")
-    });
+    let mut uses =
+        ["{", "fn ", "impl ", "trait ", "extern "].map(|it| format!("unsafe {it}")).to_vec();
+    uses.push(["#[", "unsafe("].concat());
     let (mut files, mut places) = (0, Vec::new());
     for package in packages() {
         let manifest = text(&format!("{package}/Cargo.toml"));

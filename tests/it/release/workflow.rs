@@ -82,7 +82,7 @@ fn the_compilers_show_the_same_folders_wherever_a_commit_is_compiled() {
         assert!(run.stderr.contains("the working tree differs from its commit"), "{run}");
         let flags = fs::read_to_string(flags).unwrap();
         let root = sandbox.path("").canonicalize().unwrap();
-        flags.replace(cargo.to_str().unwrap(), "[cargo]").replace(root.to_str().unwrap(), "[dir]/")
+        flags.replace(cargo.to_str().unwrap(), "[cargo]").replace(root.to_str().unwrap(), "[dir]")
     };
     let one = seen("home/.cargo");
     assert!(one.contains("--remap-path-prefix=[cargo]=/cargo "), "{one}");
