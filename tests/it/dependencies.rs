@@ -120,7 +120,7 @@ fn no_code_is_unsafe() {
     let root = text("Cargo.toml");
     assert!(root.contains("\nunsafe_code = \"forbid\"\n"), "the lint of all crates");
     let mut uses =
-        ["{", "fn ", "impl ", "trait ", "extern "].map(|it| format!("unsafe {it}")).to_vec();
+        ["{", "fn ", "impl ", "trait ", "extern "].map(|it| ["unsafe", it].join(" ")).to_vec();
     uses.push(["#[", "unsafe("].concat());
     let (mut files, mut places) = (0, Vec::new());
     for package in packages() {
