@@ -87,7 +87,8 @@ fn archive(sandbox: &Sandbox) -> (Vec<u8>, String) {
     let mut tar = Command::new("tar");
     tar.arg("-C").arg(sandbox.path("release")).args(["-cz", "ds-plan-1.2.0"]);
     let bytes = tar.output().unwrap().stdout;
-    let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = Sha256::digest(&bytes);
+    let digest = digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     (bytes, digest)
 }
 

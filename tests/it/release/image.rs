@@ -13,7 +13,8 @@ use super::{VERSION, entries, finished};
 
 /// The hexadecimal digest of these bytes.
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(bytes);
+    digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 /// The content of the blob that a descriptor means, which has that digest and size.

@@ -1,6 +1,7 @@
 //! The shell of the release workflow, with stand-ins for what needs a network: cargo, skopeo, gh.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -24,8 +25,8 @@ fn stand_in(sandbox: &Sandbox, name: &str, more: &str) {
     let called = sandbox.path("called");
     let text = format!("#!/bin/bash\necho \"{name} $*\" >>{}\n{more}\n", called.display());
     sandbox.write(&format!("bin/{name}"), text);
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(sandbox.path(&format!("bin/{name}")), mode).unwrap();
+    let program = sandbox.path(&format!("bin/{name}"));
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Runs shell as a step of a job does, with the stand-ins first on `PATH`.
