@@ -62,8 +62,9 @@ fn every_job_has_a_timeout() {
 #[test]
 fn actions_and_images_are_pinned_by_digest() {
     let mut seen = 0;
-    let workflows = files("examples/ci/github", &[".yml"]);
-    for path in workflows.into_iter().chain([Path::new(ROOT).join("action.yml")]) {
+    let workflows = ["examples/ci/github", ".github/workflows"].into_iter();
+    let workflows = workflows.flat_map(|folder| files(folder, &[".yml"]));
+    for path in workflows.chain([Path::new(ROOT).join("action.yml")]) {
         for line in text(&path).lines().filter(|line| line.contains("uses: ")) {
             let name = line.split("uses: ").nth(1).unwrap();
             if name.starts_with("YOUR-ORG/") {

@@ -1,21 +1,24 @@
 //! Damaged input of every kind: it is read or rejected with a message, without a panic.
 //!
-//! `PROPTEST_CASES` sets the number of cases; `.ci/run` takes about a minute. Earlier findings are
-//! in `tests/it/fuzz/found`, one file each, and are tested every time.
+//! `PROPTEST_CASES` sets the number of cases; `.ci/run` takes about a minute. The readers and their
+//! inputs are those of the fuzz targets (`fuzz/`); earlier findings are among the inputs.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::OnceLock;
 
-use cluster::read_recorded_from;
-use daemonset::model::ManifestFile;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use manifest::{self, FieldValidation, Options};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use readers::READERS;
 use testkit::fixture::{AGENT, cluster_with};
+
+#[expect(unreachable_pub, reason = "it is the library of the fuzz targets")]
+#[path = "../../fuzz/src/lib.rs"]
+mod readers;
 
 const POLICY: &str = "\
 apiVersion: ds-plan.dev/v1alpha1
@@ -123,53 +126,53 @@ fn damaged(original: &[u8], damages: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-/// Reads `bytes` as manifests; an error must have a location and a message.
-fn read_manifest(bytes: Vec<u8>) -> Result<(), String> {
-    let file = ManifestFile { path: "f.yaml".into(), bytes };
-    let validate = FieldValidation::Strict;
-    let options = Options {
-        default_namespace: "default".into(),
-        validate,
-        policies: None,
-        every_file: false,
-        not_objects: manifest::NotObjects::Reject,
-    };
-    let Err(errors) = manifest::read(&[file], &options) else { return Ok(()) };
-    for error in &errors {
-        let text = error.to_string();
-        let placed = error
-            .place()
-            .is_none_or(|place| place.line > 0 && place.column > 0 && text.starts_with("f.yaml:"));
-        if !placed || text.len() < 10 {
-            return Err(format!("{error:?}"));
-        }
-    }
-    Ok(())
-}
-
-/// Reads `bytes` as a recording; an error must name that file.
-fn read_snapshot(bytes: &[u8]) -> Result<(), String> {
-    match read_recorded_from(bytes, "s.json") {
-        Ok(_) => Ok(()),
-        Err(error) if error.to_string().contains("s.json") => Ok(()),
-        Err(error) => Err(format!("{error:?}")),
-    }
-}
-
 fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(bytes).unwrap();
     packed.finish().unwrap()
 }
 
+/// The kept inputs: the name of the target, that of the file, and its bytes.
+fn kept() -> &'static [(String, String, Vec<u8>)] {
+    static KEPT: OnceLock<Vec<(String, String, Vec<u8>)>> = OnceLock::new();
+    KEPT.get_or_init(|| {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+        let name = |entry: &fs::DirEntry| entry.file_name().into_string().unwrap();
+        let mut found = Vec::new();
+        for target in fs::read_dir(corpus).unwrap().map(Result::unwrap) {
+            for file in fs::read_dir(target.path()).unwrap().map(Result::unwrap) {
+                found.push((name(&target), name(&file), fs::read(file.path()).unwrap()));
+            }
+        }
+        found.sort();
+        found
+    })
+}
+
 #[test]
-fn earlier_findings_are_read_or_rejected() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fuzz/found");
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let bytes = fs::read(&path).unwrap();
-        read_manifest(bytes.clone()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        read_snapshot(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+fn each_reader_reads_or_rejects_every_kept_input() {
+    for (_, read) in READERS {
+        for (_, _, bytes) in kept() {
+            read(bytes);
+        }
+    }
+}
+
+/// A target without an input that it reads would only ever reject.
+#[test]
+fn each_reader_has_a_target_and_inputs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let targets: Vec<&str> = manifest
+        .split("\n[[bin]]\nname = \"")
+        .skip(1)
+        .map(|it| it.split('"').next().unwrap())
+        .collect();
+    assert_eq!(targets, READERS.map(|(name, _)| name));
+    for name in targets {
+        let target = fs::read_to_string(folder.join(format!("fuzz_targets/{name}.rs"))).unwrap();
+        assert!(target.contains(&format!("ds_plan_fuzz::{name}(bytes)")), "{target}");
+        assert!(kept().iter().any(|(of, _, _)| of == name), "no input for {name}");
     }
 }
 
@@ -183,22 +186,28 @@ proptest! {
     #[test]
     fn damaged_manifests(damages in damages()) {
         let original = format!("{AGENT}---\n{POLICY}");
-        read_manifest(damaged(original.as_bytes(), &damages)).map_err(TestCaseError::fail)?;
+        readers::manifest(&damaged(original.as_bytes(), &damages));
     }
 
     #[test]
     fn damaged_recordings(damages in damages()) {
         let original = cluster_with(AGENT, &["node-1"]);
         let json = serde_json::to_vec(&original).unwrap();
-        read_snapshot(&damaged(&json, &damages)).map_err(TestCaseError::fail)?;
+        readers::recording(&damaged(&json, &damages));
         let pretty = serde_json::to_vec_pretty(&original).unwrap();
-        read_snapshot(&damaged(&pretty, &damages)).map_err(TestCaseError::fail)?;
-        read_snapshot(&damaged(&packed(&json), &damages)).map_err(TestCaseError::fail)?;
+        readers::recording(&damaged(&pretty, &damages));
+        readers::recording(&damaged(&packed(&json), &damages));
     }
 
     #[test]
     fn damaged_recordings_in_yaml(damages in damages()) {
         let yaml = serde_yaml::to_string(&cluster_with(AGENT, &["node-1"])).unwrap();
-        read_snapshot(&damaged(yaml.as_bytes(), &damages)).map_err(TestCaseError::fail)?;
+        readers::recording(&damaged(yaml.as_bytes(), &damages));
+    }
+    #[test]
+    fn damaged_inputs(at in any::<Index>(), damages in damages()) {
+        let (target, _, bytes) = &kept()[at.index(kept().len())];
+        let (_, read) = READERS.into_iter().find(|(name, _)| name == target).unwrap();
+        read(&damaged(bytes, &damages));
     }
 }

@@ -9,6 +9,7 @@ mod bad_input;
 mod checks;
 mod command_line;
 mod declared;
+mod dependencies;
 mod docs;
 mod drift;
 mod exit_codes;
@@ -34,6 +35,8 @@ mod programs;
 mod prune;
 mod purity;
 mod rehearsal;
+#[cfg(all(feature = "web", target_os = "linux"))]
+mod release;
 #[cfg(feature = "web")]
 mod report;
 mod schemas;

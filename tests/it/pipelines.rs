@@ -9,6 +9,8 @@
 mod api;
 mod applied;
 mod lint;
+#[cfg(target_os = "linux")]
+mod released;
 mod runner;
 
 use std::fs;

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Prints a digest of all files that are compiled.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+find Cargo.toml Cargo.lock build crates src -type f -print0 | LC_ALL=C sort -z |
+    xargs -0 sha256sum | sha256sum | cut -c1-16

@@ -1,0 +1,148 @@
+//! Each dependency has a reason in `docs/src/dependencies.md` and is used; no crate has unsafe code.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Dependencies that no code names, each for the reason that the comment in its `Cargo.toml` has.
+const UNNAMED: [(&str, &str); 1] = [("crates/cluster", "k8s-openapi")];
+
+/// The names below the headings of a `Cargo.toml` that `wanted` accepts.
+fn dependencies(manifest: &str, wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let mut heading = "";
+    let mut found = BTreeSet::new();
+    for line in manifest.lines() {
+        if let Some(text) = line.strip_prefix('[') {
+            heading = text.trim_end_matches(']');
+        } else if wanted(heading)
+            && let Some(end) = line.find([' ', '.'])
+            && line.starts_with(|first: char| first.is_ascii_lowercase())
+        {
+            found.insert(line[..end].to_owned());
+        }
+    }
+    found
+}
+
+fn is_dev(heading: &str) -> bool {
+    heading.ends_with("dev-dependencies")
+}
+
+fn is_normal(heading: &str) -> bool {
+    heading.ends_with("dependencies") && !is_dev(heading) && heading != "workspace.dependencies"
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(path)).unwrap()
+}
+
+/// The folder of each package, from the root.
+fn packages() -> Vec<String> {
+    let crates = fs::read_dir(Path::new(ROOT).join("crates")).unwrap();
+    let names = crates.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut found: Vec<String> = names.map(|name| format!("crates/{name}")).collect();
+    found.sort();
+    found.insert(0, ".".to_owned());
+    found
+}
+
+#[test]
+fn each_dependency_has_a_reason() {
+    // Ours are described in ARCHITECTURE.md; the crate of tests is part of no program.
+    let ours = |name: &str| Path::new(ROOT).join("crates").join(name).is_dir();
+    let root = text("Cargo.toml");
+    let named = dependencies(&root, |heading| heading == "workspace.dependencies");
+    let mut of_programs = BTreeSet::new();
+    for package in packages().iter().filter(|package| *package != "crates/testkit") {
+        of_programs.extend(dependencies(&text(&format!("{package}/Cargo.toml")), is_normal));
+    }
+    let wanted = named.iter().filter(|name| !ours(name)).map(|name| {
+        let of = if of_programs.contains(name) { "programs" } else { "tests" };
+        (name.clone(), of.to_owned())
+    });
+    let page = text("docs/src/dependencies.md");
+    let (_, table) = page.split_once("| Dependency | Of | Reason |\n|---|---|---|\n").unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|')).map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, of, reason] = cells[..] else { panic!("{line}") };
+        assert!(reason.contains(' ') || reason.len() > 3, "{line}");
+        (name.to_owned(), of.to_owned())
+    });
+    let (wanted, rows): (Vec<_>, Vec<_>) = (wanted.collect(), rows.collect());
+    assert_eq!(rows, wanted, "docs/src/dependencies.md (left) and Cargo.toml (right)");
+}
+
+/// The Rust files below some folders of a package.
+fn rust_files(package: &str) -> Vec<PathBuf> {
+    let folder = Path::new(ROOT).join(package);
+    let folders = ["src", "tests", "benches", "examples", "build"];
+    let mut open: Vec<PathBuf> = folders.iter().map(|name| folder.join(name)).collect();
+    let mut files = Vec::new();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// The words of a code, without its comments.
+fn words(code: &str) -> BTreeSet<&str> {
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.flat_map(|line| line.split(|it: char| !it.is_alphanumeric() && it != '_')).collect()
+}
+
+#[test]
+fn each_dependency_is_used() {
+    let mut unused = BTreeSet::new();
+    for package in packages() {
+        let manifest = text(&format!("{package}/Cargo.toml"));
+        let code: Vec<String> =
+            rust_files(&package).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+        let used: BTreeSet<&str> = code.iter().flat_map(|code| words(code)).collect();
+        for name in dependencies(&manifest, |heading| is_normal(heading) || is_dev(heading)) {
+            if !used.contains(name.replace('-', "_").as_str()) {
+                unused.insert((package.clone(), name));
+            }
+        }
+    }
+    let unused: Vec<(&str, &str)> =
+        unused.iter().map(|(package, name)| (package.as_str(), name.as_str())).collect();
+    assert_eq!(unused, UNNAMED);
+}
+
+#[test]
+fn no_code_is_unsafe() {
+    let root = text("Cargo.toml");
+    assert!(root.contains("\nunsafe_code = \"forbid\"\n"), "the lint of all crates");
+    let mut uses =
+        ["{", "fn ", "impl ", "trait ", "extern "].map(|it| ["unsafe", it].join(" ")).to_vec();
+    uses.push(["#[", "unsafe("].concat());
+    let (mut files, mut places) = (0, Vec::new());
+    for package in packages() {
+        let manifest = text(&format!("{package}/Cargo.toml"));
+        assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "{package}");
+        for file in rust_files(&package) {
+            files += 1;
+            let code = fs::read_to_string(&file).unwrap();
+            let lines = code.lines().filter(|line| uses.iter().any(|it| line.contains(it)));
+            places.extend(lines.map(|line| format!("{}: {line}", file.display())));
+        }
+    }
+    assert_eq!(places, [""; 0]);
+    assert!(files > 500, "only {files} files: have the crates moved?");
+}
+
+#[test]
+fn dependencies_are_found_in_a_manifest() {
+    let manifest = "[package]\nname = \"a\"\n\n[dependencies]\nb.workspace = true\n# c = 1\n\
+                    [dev-dependencies]\nd = { workspace = true }\n\
+                    [target.'cfg(unix)'.dependencies]\ne-f.workspace = true\n";
+    let names = |wanted: fn(&str) -> bool| Vec::from_iter(dependencies(manifest, wanted));
+    assert_eq!(names(is_normal), ["b", "e-f"]);
+    assert_eq!(names(is_dev), ["d"]);
+}
