@@ -190,7 +190,7 @@ impl StepLaws {
     ) -> Option<String> {
         let here = self.here(live, store, nodes, None, now);
         let seen = Seen { rules: &self.rules, here: &here, live, nodes, now };
-        self.checks.bad_question(&seen, question)
+        CheckLaws::bad_question(&seen, question)
     }
 
     /// The run has got an answer, to a question that it asked at this time.

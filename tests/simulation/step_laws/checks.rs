@@ -22,6 +22,7 @@ const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(2);
 
 /// What the laws of checks remember of one DaemonSet.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct CheckLaws {
     /// Whether nothing fails, and nobody interferes.
     is_calm: bool,
@@ -170,11 +171,7 @@ impl CheckLaws {
     }
 
     /// The law that is broken by a question.
-    pub(super) fn bad_question(
-        &self,
-        seen: &Seen<'_, '_>,
-        question: &CheckQuestion,
-    ) -> Option<String> {
+    pub(super) fn bad_question(seen: &Seen<'_, '_>, question: &CheckQuestion) -> Option<String> {
         let Seen { rules, here, nodes, now, .. } = *seen;
         let checks = rules.checks.as_ref()?;
         let CheckQuestion { name, from, until, .. } = question;

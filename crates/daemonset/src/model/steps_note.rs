@@ -172,9 +172,11 @@ mod tests {
             template: "sha256:a".into(),
             from: Some(RevisionRef { name: "agent-1".into(), number: RevisionNumber(1) }),
             started_at: Some(at),
+            replaces: Some("sha256:b".into()),
             steps: [("canary".to_owned(), step)].into(),
             approvals_void_before: None,
             waits_since: Some(at),
+            held_by: vec![serde_json::json!({"kind": "precondition"})],
             sampled_since: [("canary".to_owned(), at)].into(),
             unknown_since: [("errors".to_owned(), at)].into(),
         };

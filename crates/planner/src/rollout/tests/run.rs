@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use proptest::prelude::ProptestConfig;
+use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 use super::sim::{Seen, Sim};
@@ -36,6 +37,14 @@ enum Request {
 
 /// What proptest takes if `PROPTEST_CASES` is not set.
 const DEFAULT_CASES: u32 = 256;
+
+/// This random seed, or that of `PROPTEST_RNG_SEED`.
+pub(super) fn seed(number: u64) -> RngSeed {
+    match ProptestConfig::default().rng_seed {
+        RngSeed::Random => RngSeed::Fixed(number),
+        given @ RngSeed::Fixed(_) => given,
+    }
+}
 
 /// The number of random cases, or as many as `PROPTEST_CASES` says.
 pub(super) fn cases(number: u32) -> u32 {
