@@ -138,7 +138,9 @@ impl<'w> Step<'_, 'w> {
         }
         let from = self.state.from.clone();
         let resumed = pause.filter(|it| same_template && it.state == PauseState::Paused);
-        let pause = (paced && outdated).then(|| self.pause(target, PauseState::Paused, from));
+        // What has failed already (a gate, the time) is judged under the pause, too.
+        let is_held = paced && (outdated || self.state.cause.is_some());
+        let pause = is_held.then(|| self.pause(target, PauseState::Paused, from));
         // A rollout that is resumed began when it was paused first.
         let since = resumed.map(|it| it.since);
         let pause = pause.map(|it| PausedRollout { since: since.unwrap_or(it.since), ..it });

@@ -9,7 +9,7 @@ use super::steps::{policy, run, waits};
 use crate::plan::PauseState;
 use crate::rollout::{FailureCause, Outcome, PauseReason};
 use crate::steps::WaitKind;
-use daemonset::model::PolicySpec;
+use daemonset::model::{OnFailure, PolicySpec};
 
 /// A canary that soaks, and a gate.
 fn gated(change: &Value) -> PolicySpec {
@@ -182,6 +182,25 @@ fn nothing_is_deleted_before_an_answer() {
     run.until(|run| run.ended.is_some());
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 3));
     assert!(!run.answers.is_empty());
+}
+
+/// Found by the simulation: the target was written without a pause, as all pods were updated already, and
+/// then no gate was asked.
+#[test]
+fn a_gate_that_fails_after_the_last_node_pauses_too() {
+    let policy = PolicySpec {
+        steps: Vec::new(),
+        on_failure: OnFailure::Pause,
+        ..gated(&json!({"delay": "200s"}))
+    };
+    let mut first = run(Sim::of(2, &json!(2)), "v2", &policy);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Gate], 2));
+    first.sim.measure("errors", Measured::Value(7.5));
+    let last = later(first, 300, &policy);
+    let said = last.outcome().to_string();
+    assert!(said.contains("gate errors failed: 7.5 at "), "{said}");
+    assert_eq!(last.pause().map(|pause| pause.state), Some(PauseState::Paused));
+    assert_eq!((last.deletes.len(), last.sim.live_image()), (0, "v2".to_owned()));
 }
 
 /// The clock of a server has fractions of a second, questions have none.
