@@ -16,10 +16,11 @@ use testkit::pages::pages;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Tests that run a block themselves.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 8] = [
     "it::rehearsal",
     "it::fleet",
     "it::steps",
+    "it::release",
     "it::notifications",
     "it::notification_examples",
     "the pipeline itself",
