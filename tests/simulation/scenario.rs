@@ -151,8 +151,8 @@ const CHECKS: u64 = 0x63_6865_636b;
 const NEW: &str = "registry.example/agent:2";
 
 impl Scenario {
-    /// The scenario of a seed.
-    pub(crate) fn of(seed: u64) -> Self {
+    /// The scenario of a seed; its story has checks and pulls, or none.
+    pub(crate) fn of(seed: u64, has_checks: bool) -> Self {
         let mut dice = Dice::new(seed);
         let nodes: Vec<NodeSpec> = (0..dice.between(3, 12)).map(|at| node(at, &mut dice)).collect();
         let names = if dice.one_in(4) { &["agent", "probe"][..] } else { &["agent"] };
@@ -196,7 +196,9 @@ impl Scenario {
         }
         scenario.careful(&mut dice);
         let mut scenario = if dice.one_in(4) { scenario.with_story(&mut dice) } else { scenario };
-        scenario.with_checks(&mut Dice::new(seed ^ CHECKS));
+        if has_checks {
+            scenario.with_checks(&mut Dice::new(seed ^ CHECKS));
+        }
         scenario
     }
 

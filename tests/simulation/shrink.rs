@@ -12,9 +12,10 @@ pub(crate) struct Shrunk {
     pub(crate) line: String,
 }
 
-/// Runs a seed without these parts; returns the minimized failure if a law breaks.
-pub(crate) fn broken(seed: u64, left_out: &[usize]) -> Option<Shrunk> {
-    let whole = Scenario::of(seed);
+/// Runs a seed without these parts, its stories with checks or without; returns the minimized failure
+/// if a law breaks.
+pub(crate) fn broken(seed: u64, has_checks: bool, left_out: &[usize]) -> Option<Shrunk> {
+    let whole = Scenario::of(seed, has_checks);
     let attempt = |left_out: &[usize]| {
         let scenario = whole.without(left_out)?;
         let outcome = trial::run(&scenario);
@@ -32,6 +33,9 @@ pub(crate) fn broken(seed: u64, left_out: &[usize]) -> Option<Shrunk> {
     }
     let (scenario, outcome) = smallest;
     let mut line = format!("cargo run --release --example soak -- --from {seed} --seeds 1");
+    if has_checks {
+        line.push_str(" --checks");
+    }
     if !left_out.is_empty() {
         let parts: Vec<String> = left_out.iter().map(ToString::to_string).collect();
         line = format!("{line} --without {}", parts.join(","));

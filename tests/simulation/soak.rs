@@ -59,6 +59,9 @@ struct Args {
     /// Try only the seeds with a story: commits under a policy with steps
     #[arg(long)]
     stories: bool,
+    /// Half of the stories have checks, a quarter pulls images before
+    #[arg(long)]
+    checks: bool,
     /// Print every request and every change of a failed seed, and the cluster at the end
     #[arg(long)]
     history: bool,
@@ -95,10 +98,10 @@ fn portion(from: u64, to: u64, args: &Args) -> Option<Shrunk> {
             if seed >= to {
                 return None;
             }
-            if args.stories && Scenario::of(seed).story.is_none() {
+            if args.stories && Scenario::of(seed, args.checks).story.is_none() {
                 continue;
             }
-            if let Some(broken) = shrink::broken(seed, &args.without) {
+            if let Some(broken) = shrink::broken(seed, args.checks, &args.without) {
                 next.store(to, Ordering::Relaxed);
                 return Some(broken);
             }
