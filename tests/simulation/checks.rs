@@ -60,7 +60,7 @@ pub(crate) enum Truth {
     Fail,
     /// Nothing is measured, and never will be for this time.
     Unmeasured,
-    /// Nobody answers; what is measured meanwhile passes, and is told later.
+    /// The endpoint does not answer; what it measures meanwhile passes, and later answers contain it.
     Unreachable,
 }
 

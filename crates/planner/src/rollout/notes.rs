@@ -45,7 +45,7 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let mut wanted = note.clone();
-        wanted.started_at.get_or_insert(self.first_write(&wanted.template));
+        wanted.started_at.get_or_insert_with(|| self.first_write(&wanted.template));
         wanted.from = wanted.from.or_else(|| self.state.from.clone());
         wanted.replaces = self.interrupted_surge(&wanted.template);
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
@@ -142,8 +142,9 @@ impl<'w> Step<'_, 'w> {
 
     /// Digest of the live template, if it is that of an interrupted surge and not this template.
     fn interrupted_surge(&self, template: &str) -> Option<String> {
-        let live = self.observed.daemon_set.filter(|live| self.is_interrupted(live))?;
-        Some(template_digest(live.spec.template.raw())).filter(|live| live != template)
+        let note = self.state.note.as_ref().filter(|note| note.from.is_some())?;
+        let live = template_digest(self.observed.daemon_set?.spec.template.raw());
+        (live != template && note.is_unfinished(&live)).then_some(live)
     }
 }
 

@@ -45,7 +45,7 @@ fn apply(sim: Sim, policy: &PolicySpec) -> Run {
 }
 
 #[test]
-fn a_node_in_use_is_passed_over_until_its_pod_ends() {
+fn a_node_in_use_is_skipped_until_its_pod_ends() {
     let policy = no_gpu_in_use();
     let mut sim = Sim::of(4, &json!(1));
     busy(&mut sim, &["node-0", "node-2"]);
