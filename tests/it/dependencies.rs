@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::rust_files;
+
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Dependencies that no code names, each for the reason that the comment in its `Cargo.toml` has.
@@ -75,19 +77,10 @@ fn each_dependency_has_a_reason() {
 }
 
 /// The Rust files below some folders of a package.
-fn rust_files(package: &str) -> Vec<PathBuf> {
+fn files_of(package: &str) -> Vec<PathBuf> {
     let folder = Path::new(ROOT).join(package);
     let folders = ["src", "tests", "benches", "examples", "build"];
-    let mut open: Vec<PathBuf> = folders.iter().map(|name| folder.join(name)).collect();
-    let mut files = Vec::new();
-    while let Some(path) = open.pop() {
-        if path.is_dir() {
-            open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            files.push(path);
-        }
-    }
-    files
+    rust_files::below(folders.map(|name| folder.join(name)))
 }
 
 /// The words of a code, without its comments.
@@ -102,7 +95,7 @@ fn each_dependency_is_used() {
     for package in packages() {
         let manifest = text(&format!("{package}/Cargo.toml"));
         let code: Vec<String> =
-            rust_files(&package).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+            files_of(&package).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
         let used: BTreeSet<&str> = code.iter().flat_map(|code| words(code)).collect();
         for name in dependencies(&manifest, |heading| is_normal(heading) || is_dev(heading)) {
             if !used.contains(name.replace('-', "_").as_str()) {
@@ -126,7 +119,7 @@ fn no_code_is_unsafe() {
     for package in packages() {
         let manifest = text(&format!("{package}/Cargo.toml"));
         assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "{package}");
-        for file in rust_files(&package) {
+        for file in files_of(&package) {
             files += 1;
             let code = fs::read_to_string(&file).unwrap();
             let lines = code.lines().filter(|line| uses.iter().any(|it| line.contains(it)));

@@ -18,6 +18,8 @@ mod fleet;
 mod fuzz;
 #[cfg(feature = "web")]
 mod github;
+#[cfg(feature = "web")]
+mod go_tools;
 mod hints;
 #[cfg(feature = "web")]
 mod markdown;
@@ -39,6 +41,7 @@ mod rehearsal;
 mod release;
 #[cfg(feature = "web")]
 mod report;
+mod rust_files;
 mod schemas;
 mod secrets;
 mod shared_budget;

@@ -2,7 +2,9 @@
 //! their dependencies; the standard library is left to this test.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::rust_files;
 
 const PURE_CRATES: [&str; 5] = ["daemonset", "manifest", "planner", "render", "ssa"];
 
@@ -40,9 +42,11 @@ fn pure_crates_use_no_io() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
     let mut looked_at = 0;
     for name in PURE_CRATES {
-        for file in rust_files(&crates.join(name).join("src")) {
+        let src = crates.join(name).join("src");
+        let files = rust_files::below([src.clone()]);
+        for file in files.iter().filter(|it| !is_of_tests(it.strip_prefix(&src).unwrap())) {
             looked_at += 1;
-            let code = fs::read_to_string(&file).unwrap();
+            let code = fs::read_to_string(file).unwrap();
             let found = impurities(&code);
             assert!(found.is_empty(), "{}: {found:#?}", file.display());
         }
@@ -50,20 +54,9 @@ fn pure_crates_use_no_io() {
     assert!(looked_at > 40, "only {looked_at} files: have the crates moved?");
 }
 
-/// The Rust files of a folder, but for those of tests.
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let (mut files, mut open) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(path) = open.pop() {
-        if path.file_stem().is_some_and(|it| it == "tests") {
-            continue;
-        }
-        if path.is_dir() {
-            open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            files.push(path);
-        }
-    }
-    files
+/// Whether a file is one of tests, by its name or a folder's.
+fn is_of_tests(file: &Path) -> bool {
+    file.ancestors().any(|it| it.file_stem().is_some_and(|stem| stem == "tests"))
 }
 
 /// The offending lines, except tests and comments.

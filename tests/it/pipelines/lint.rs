@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::runner::ROOT;
-use crate::web;
+use crate::{go_tools, web};
 use testkit::sandbox::Sandbox;
 
 /// The pipelines of one forge.
@@ -21,16 +21,7 @@ pub(super) fn examples(forge: &str) -> Vec<PathBuf> {
 /// Built by Go at the version that `tests/pipelines/actionlint` pins.
 fn actionlint() -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("actionlint");
-    // Go rebuilds only if needed.
-    let built = Command::new("go")
-        .args(["build", "-mod=readonly", "-trimpath", "-o"])
-        .args([program.as_os_str(), "github.com/rhysd/actionlint/cmd/actionlint".as_ref()])
-        .current_dir(Path::new(ROOT).join("tests/pipelines/actionlint"))
-        .env("CGO_ENABLED", "0")
-        .env("GOWORK", "off")
-        .output()
-        .unwrap_or_else(|error| panic!("this test builds actionlint with Go: {error}"));
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    go_tools::build("actionlint", "github.com/rhysd/actionlint/cmd/actionlint", &program);
     program
 }
 

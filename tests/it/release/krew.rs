@@ -3,26 +3,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use testkit::sandbox::Sandbox;
 
-use super::{ROOT, finished, script};
+use super::{finished, script};
+use crate::go_tools;
 
 /// The folder of `krew` and `validate-krew-manifest`.
 fn programs() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("krew");
     fs::create_dir_all(&folder).unwrap();
-    let built = Command::new("go")
-        .args(["build", "-mod=readonly", "-trimpath", "-o"])
-        .arg(&folder)
-        .arg("tool")
-        .current_dir(Path::new(ROOT).join("tests/pipelines/krew"))
-        .env("CGO_ENABLED", "0")
-        .env("GOWORK", "off")
-        .output()
-        .unwrap_or_else(|error| panic!("this test builds krew with Go: {error}"));
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    go_tools::build("krew", "tool", &folder);
     folder
 }
 
