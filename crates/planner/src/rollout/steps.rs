@@ -155,18 +155,16 @@ impl<'w> Step<'_, 'w> {
             return Ok(None);
         }
         let waits_for = checked.lasting(&evaluation);
-        if checked.is_asking {
-            return Err(Halt::Wait);
-        }
-        if waits_for.is_empty() {
+        if waits_for.is_empty() && !checked.is_asking {
             return Ok(None);
         }
-        if self.observed.siblings.is_some() {
+        if self.observed.siblings.is_some() && !checked.is_asking {
             let course = ShareCourse::Waiting(waits_for.clone());
             self.shared_nodes = Some((course, in_rollout(&view, &evaluation)));
         }
         // A soak that begins only now, because the note was lost or the step before has just ended,
-        // would begin again in each run. Of a rollout that has not begun, nothing is noted.
+        // would begin again in each run, and at each look while a check is asked. Of a rollout that has
+        // not begun, nothing is noted.
         let noted = self.state.note.as_ref();
         let has_begun = noted.is_some_and(|noted| {
             noted.template == evaluation.note.template && noted.waits_since.is_none()
@@ -180,7 +178,7 @@ impl<'w> Step<'_, 'w> {
             // From now on, the next approval counts.
             self.note(StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() })?;
         }
-        Ok(Some(waits_for))
+        if checked.is_asking { Err(Halt::Wait) } else { Ok(Some(waits_for)) }
     }
 
     /// The pause of a rollout that waits, if it is aborted without writing the target again.

@@ -11,7 +11,9 @@ use crate::plan::PauseState;
 use crate::rollout::{ClusterChecks, Extent, FailureCause, Goal, Outcome};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::taint;
-use daemonset::model::{Neighbour, NodeCondition, NodeName, PodReadiness, PolicySpec};
+use daemonset::model::{
+    Neighbour, NodeCondition, NodeName, PodReadiness, PolicySpec, PolicyStep, Soak,
+};
 
 /// A pod next to that of the DaemonSet, older than all of this.
 fn neighbour(sim: &Sim, node: &str) -> Neighbour {
@@ -256,4 +258,23 @@ fn in_a_rehearsal_it_is_asked() {
     let run = apply(sim, &policy).with(|task| task.cluster_checks = ClusterChecks::Asked).finish();
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 2));
     assert!(run.answers.iter().any(|(question, _)| question.name == "gpu"));
+}
+
+/// Steps are counted from the first node: the second one has no node of its own here, and is complete
+/// at the moment at which the first one is done.
+#[test]
+fn a_step_without_nodes_of_its_own_ends_after_its_gate() {
+    let mut policy = network("gates");
+    let tenth = PolicyStep { name: "tenth".into(), ..policy.steps[0].clone() };
+    policy.steps.push(PolicyStep { soak: Soak(0), ..tenth });
+    let mut sim = Sim::of(4, &json!(1));
+    for at in 0..4 {
+        condition(&mut sim, at, "False");
+    }
+    let first = run(sim, "v2", &policy);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
+    let mut sim = first.sim;
+    sim.pass(120);
+    let last = run(sim, "v2", &policy);
+    assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 3));
 }
