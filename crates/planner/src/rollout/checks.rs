@@ -31,6 +31,8 @@ pub(super) struct Checks {
     passed: BTreeMap<String, BTreeMap<String, Timestamp>>,
     /// Number of samples that have failed, by check: of those that are only known at the moment.
     failed_samples: BTreeMap<String, u32>,
+    /// Since when each check is unknown: a run that waits before its first node notes nothing.
+    unknown_since: BTreeMap<String, Timestamp>,
 }
 
 /// The last answer of a check.
@@ -339,10 +341,14 @@ impl Asking<'_, '_, '_, '_> {
 
     /// Since when a check is unknown, which is noted.
     pub(super) fn unknown_since(&mut self, check: &Check, at: Timestamp) -> Timestamp {
-        *self.evaluation.note.unknown_since.entry(check.name.clone()).or_insert(at)
+        let noted = self.evaluation.note.unknown_since.entry(check.name.clone());
+        let in_run = self.step.state.checks.unknown_since.entry(check.name.clone()).or_insert(at);
+        *in_run = *noted.or_insert(*in_run);
+        *in_run
     }
 
     pub(super) fn is_known(&mut self, check: &Check) {
+        self.step.state.checks.unknown_since.remove(&check.name);
         self.evaluation.note.unknown_since.remove(&check.name);
     }
 

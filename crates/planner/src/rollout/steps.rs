@@ -166,9 +166,12 @@ impl<'w> Step<'_, 'w> {
         // would begin again in each run, and at each look while a check is asked. Of a rollout that has
         // not begun, nothing is noted.
         let noted = self.state.note.as_ref();
-        let has_begun = noted.is_some_and(|noted| {
-            noted.template == evaluation.note.template && noted.waits_since.is_none()
-        });
+        let template = &evaluation.note.template;
+        let has_begun = match noted {
+            Some(noted) => noted.template == *template && noted.waits_since.is_none(),
+            // The note is lost; the pause is not.
+            None => pause.is_some_and(|it| is_waiting && it.target.as_ref() == Some(template)),
+        };
         if has_begun || !evaluation.note.steps.is_empty() {
             self.note_steps(&evaluation.note, &policy, &after)?;
         } else if noted.is_none()

@@ -137,6 +137,54 @@ fn the_last_step_waits_for_its_gates_too() {
     assert_eq!((last.outcome(), last.pause()), (&Outcome::Done, None));
 }
 
+/// Nothing is noted before the first node, so the run itself knows since when.
+#[test]
+fn a_run_that_waits_itself_pauses_when_a_precondition_is_unknown_for_too_long() {
+    let policy = policy(json!({
+        "preconditions": [{
+            "name": "quiet", "interval": "60s", "unknownFor": "300s",
+            "prometheus": {"address": "https://prom.example", "query": "alerts", "max": 1},
+        }],
+    }));
+    let mut sim = Sim::of(3, &json!(1));
+    sim.measure("quiet", Measured::Down);
+    let until = sim.now() + SignedDuration::from_hours(1);
+    let run = Run::apply(sim, "v2").with(|task| task.pace = policy);
+    let run = run.with(|task| task.wait_until = Some(until)).finish();
+    let Outcome::Paused { why: PauseReason::CheckUnknown { seconds, allowed, .. } } = run.outcome()
+    else {
+        panic!("{}", run.outcome());
+    };
+    assert_eq!((*allowed, run.sim.writes.len()), (300, 0));
+    assert!((301..=420).contains(seconds), "{seconds}");
+}
+
+/// The pause says that the rollout has begun, also if no step is complete.
+#[test]
+fn it_is_noted_since_when_a_check_is_unknown_if_the_note_was_lost() {
+    let policy = policy(json!({
+        "preconditions": [{
+            "name": "quiet", "interval": "10s", "unknownFor": "300s", "http": {"url": "https://x"},
+        }],
+    }));
+    let mut first = Run::apply(Sim::of(6, &json!(1)), "v2").with(|task| task.pace = policy.clone());
+    first.look();
+    first.until(|run| run.deletes.len() == 2);
+    first.sim.measure("quiet", Measured::Down);
+    let mut first = first.finish();
+    assert_eq!(waits(&first), [WaitKind::Unknown]);
+    first.sim.note = None;
+    let down = later(first, 60, &policy);
+    assert_eq!(waits(&down), [WaitKind::Unknown]);
+    let since = down.sim.note.as_ref().unwrap().unknown_since["quiet"];
+    let paused = later(down, 301, &policy);
+    let Outcome::Paused { why: PauseReason::CheckUnknown { finding, .. } } = paused.outcome()
+    else {
+        panic!("{}", paused.outcome());
+    };
+    assert_eq!(finding.since, since);
+}
+
 #[test]
 fn a_precondition_lets_the_rollout_wait_before_its_first_node() {
     let policy = policy(json!({
