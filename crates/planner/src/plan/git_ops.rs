@@ -3,6 +3,8 @@
 //!
 //! The `helm` CLI is not one: it applies once and does not reconcile.
 
+use std::collections::BTreeSet;
+
 use daemonset::model::DaemonSet;
 
 /// A GitOps controller that reapplies an object whenever it changes.
@@ -12,6 +14,8 @@ pub(super) struct GitOps {
     pub product: &'static str,
     /// How it was detected: `label KEY`, `annotation KEY` or `field manager NAME`.
     pub evidence: String,
+    /// The field manager, if there is no other evidence: it may have left the object.
+    pub manager: Option<&'static str>,
 }
 
 const ARGO_CD: &str = "Argo CD";
@@ -35,21 +39,24 @@ const MANAGERS: [(&str, &str); 4] = [
     ("helm-controller", FLUX),
 ];
 
-/// Returns the GitOps controller that manages `live`, if there is one.
-pub(super) fn found(live: &DaemonSet) -> Option<GitOps> {
+/// Returns the GitOps controller that manages `live`, if there is one. A field manager whose fields
+/// the user takes over (`left`) is no evidence: it stays in `managedFields` after the controller has
+/// left the object.
+pub(super) fn found(live: &DaemonSet, left: &BTreeSet<String>) -> Option<GitOps> {
     let with = |kind: &str, (key, product): &(&str, &'static str)| GitOps {
         product,
         evidence: format!("{kind} {key}"),
+        manager: None,
     };
     let label = LABELS.iter().find(|(key, _)| live.labels.get(key).is_some());
     let annotation = ANNOTATIONS.iter().find(|(key, _)| live.annotations.get(key).is_some());
     // Unreadable managed fields are reported by the merge, which needs them.
     let owners = live.raw["metadata"]["managedFields"].as_array();
     let owners = owners.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
-    let writes = |name: &str| owners.clone().any(|owner| owner == name);
+    let writes = |name: &str| !left.contains(name) && owners.clone().any(|owner| owner == name);
     let manager = MANAGERS.iter().find(|(name, _)| writes(name));
     label
         .map(|it| with("label", it))
         .or_else(|| annotation.map(|it| with("annotation", it)))
-        .or_else(|| manager.map(|it| with("field manager", it)))
+        .or_else(|| manager.map(|it| GitOps { manager: Some(it.0), ..with("field manager", it) }))
 }

@@ -102,7 +102,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         deadlock(plan, daemon_set_view, holders),
         blocked_step.and_then(|step| deadlock_in_step(plan, daemon_set_view, step)),
         force_conflicts(plan, allowed),
-        live.and_then(|live| git_ops(plan, live)),
+        live.and_then(|live| git_ops(plan, live, allowed)),
         failed_template(plan, failed_before),
         empty_step(plan, empty_steps),
         surge_under_policy(plan, desired),
@@ -198,17 +198,24 @@ fn force_conflicts(plan: &DaemonSetPlan, allowed: &BTreeSet<String>) -> Option<G
 
 /// A GitOps controller that reapplies the object would set the update strategy back during the
 /// pause, and the DaemonSet controller would replace all pods at its own pace.
-fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
+///
+/// Where only its field manager is left, the controller may have left the object: the user says so by
+/// taking over its fields.
+fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet, allowed: &BTreeSet<String>) -> Option<Guard> {
     let holds = plan.waves.iter().any(|wave| wave.max_surge == 0);
     if plan.change == Change::None && !holds {
         return None;
     }
-    let GitOps { product, evidence } = git_ops::found(live)?;
+    let GitOps { product, evidence, manager } = git_ops::found(live, allowed)?;
+    let left =
+        manager.map(|_| format!(". If {product} applies it no longer, take over its fields"));
     let message = format!(
         "{product} manages this DaemonSet ({evidence}) and would revert this apply. Let {product} \
-         apply `updateStrategy: {{type: OnDelete}}`, and replace the pods with `ds-apply roll`"
+         apply `updateStrategy: {{type: OnDelete}}`, and replace the pods with `ds-apply roll`{}",
+        left.unwrap_or_default()
     );
-    Some(plan.guard(GuardCode::GitOps, message, None, Vec::new()))
+    let flag = manager.map(|manager| format!("{FORCE_CONFLICTS}={manager}"));
+    Some(plan.guard(GuardCode::GitOps, message, flag.as_deref(), Vec::new()))
 }
 
 /// A template that failed is expected to fail again, unless the user passes `--retry`.

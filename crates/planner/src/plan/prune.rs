@@ -11,7 +11,7 @@
 //! planned again under its lock, with the keys of the whole source, and is deleted by uid and
 //! `resourceVersion`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::applied::Applied;
 use super::daemon_set::{Planned, held, strategy, totals};
@@ -226,7 +226,7 @@ fn nodes(pods: &[&Pod], cascade: Cascade) -> Vec<NodePlan> {
 
 /// The guard of a DaemonSet that a GitOps controller would recreate.
 fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
-    let GitOps { product, evidence } = git_ops::found(live)?;
+    let GitOps { product, evidence, .. } = git_ops::found(live, &BTreeSet::new())?;
     let message = format!(
         "{product} manages this DaemonSet ({evidence}) and would recreate it. Remove it there first"
     );

@@ -319,4 +319,19 @@ fn a_daemon_set_of_a_git_ops_controller_is_guarded() {
     let mut before = snapshot(&cluster);
     label(&mut before);
     assert_eq!(planned(&before, &[desired(&cluster)]).guards, [], "nothing is applied");
+
+    // It has left the object, which only its field manager remembers: the user takes that over.
+    let (mut before, wanted) = edited();
+    owned_by(&mut before, "kustomize-controller", "Apply");
+    let flags = |before: &Snapshot, taken: &[&str]| {
+        let guards = planned_with(before, &wanted, taken).1.into_iter();
+        let found = guards.filter(|guard| guard.code == GuardCode::GitOps);
+        found.map(|guard| guard.allow_flag).collect::<Vec<_>>()
+    };
+    let flag = "--force-conflicts=kustomize-controller";
+    assert_eq!(flags(&before, &[]), [Some(flag.to_owned())]);
+    assert_eq!(flags(&before, &["kustomize-controller"]), []);
+    // It has not left.
+    label(&mut before);
+    assert_eq!(flags(&before, &["kustomize-controller"]), [None]);
 }
