@@ -1,4 +1,5 @@
-//! Reads the body of an answer, up to a size limit, and its format.
+//! Reads the body of an answer, up to a size limit, and its format. Protobuf is received while it
+//! arrives.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -45,62 +46,95 @@ impl Format {
 
 /// A 2xx answer.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) format: Format,
-    pub(super) body: Vec<u8>,
+pub(super) enum Answer<P> {
+    /// The bytes of an answer that is not protobuf.
+    Json(Vec<u8>),
+    /// An answer in protobuf, as it was received.
+    Protobuf(P),
 }
 
-/// Looks at the bytes of an answer in protobuf while they arrive, until it returns true.
-pub(super) type Peek<'p> = &'p (dyn Fn(&[u8]) -> bool + Sync);
+/// Receives an answer in protobuf while it arrives.
+pub(super) trait Receive: Send {
+    /// Takes the next bytes.
+    fn take(&mut self, bytes: &[u8]);
 
-/// The bytes of an answer that are looked at while they arrive.
-const PEEKED: usize = 64 << 10;
+    /// Whether what was taken ends in the middle.
+    fn is_cut(&self) -> bool;
+}
 
-/// Reads a 2xx answer to a request of this verb.
-pub(super) async fn read(
+/// Keeps it whole.
+impl Receive for Vec<u8> {
+    fn take(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn is_cut(&self) -> bool {
+        envelope::ends_in_the_middle(self)
+    }
+}
+
+impl Answer<Vec<u8>> {
+    /// The bytes of an answer that was kept whole.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Json(bytes) | Self::Protobuf(bytes) => bytes,
+        }
+    }
+}
+
+/// Reads a 2xx answer to a request of this verb. Returns its size, too.
+pub(super) async fn read<P: Receive>(
     answer: Response<Body>,
     verb: Verb,
-    peek: Option<Peek<'_>>,
-) -> Result<Answer, Failure> {
-    let format = Format::of(answer.headers());
+    receiver: &(dyn Fn() -> P + Sync),
+) -> Result<(Answer<P>, usize), Failure> {
     let limit = if verb == Verb::List { LARGEST_PAGE } else { LARGEST_ANSWER };
-    let peek = peek.filter(|_| format == Format::Protobuf);
-    let (body, is_whole) = beginning(answer.into_body(), limit, peek).await?;
-    if !is_whole {
-        return Err(Failure::TooLarge(limit));
-    }
-    let is_cut = match format {
-        Format::Json => ends_in_the_middle(&body),
-        Format::Protobuf => envelope::ends_in_the_middle(&body),
+    let (answer, size, is_cut) = match Format::of(answer.headers()) {
+        Format::Json => {
+            let mut bytes = Vec::new();
+            let take = |frame: &[u8]| bytes.extend_from_slice(frame);
+            let size = beginning(answer.into_body(), limit, take).await?;
+            let is_cut = ends_in_the_middle(&bytes);
+            (Answer::Json(bytes), size, is_cut)
+        }
+        Format::Protobuf => {
+            let mut parts = receiver();
+            let size = beginning(answer.into_body(), limit, |frame| parts.take(frame)).await?;
+            let is_cut = parts.is_cut();
+            (Answer::Protobuf(parts), size, is_cut)
+        }
     };
+    let size = size.ok_or(Failure::TooLarge(limit))?;
     if is_cut {
         return Err(Failure::BrokenOff("the answer is incomplete".to_owned()));
     }
-    Ok(Answer { format, body })
+    Ok((answer, size))
 }
 
 /// The beginning of the body of an error answer.
 pub(super) async fn read_refusal(body: Body) -> Result<Vec<u8>, Failure> {
-    Ok(beginning(body, LARGEST_REFUSAL, None).await?.0)
+    let mut bytes = Vec::new();
+    beginning(body, LARGEST_REFUSAL, |frame| bytes.extend_from_slice(frame)).await?;
+    Ok(bytes)
 }
 
-/// At most `limit` bytes of a body, and whether that is all of it.
+/// Passes on at most `limit` bytes of a body. Returns its size; `None` if it has more.
 async fn beginning(
     mut body: Body,
     limit: usize,
-    mut peek: Option<Peek<'_>>,
-) -> Result<(Vec<u8>, bool), Failure> {
-    let mut bytes = Vec::new();
+    mut take: impl FnMut(&[u8]),
+) -> Result<Option<usize>, Failure> {
+    let mut size = 0;
     while let Some(frame) = frame(&mut body).await {
         let frame = frame.map_err(|error| Failure::BrokenOff(failure::root(&error)))?;
-        let room = limit - bytes.len();
-        bytes.extend_from_slice(&frame[..frame.len().min(room)]);
+        let room = limit - size;
+        take(&frame[..frame.len().min(room)]);
         if frame.len() > room {
-            return Ok((bytes, false));
+            return Ok(None);
         }
-        peek = peek.filter(|peek| bytes.len() < PEEKED && !peek(&bytes));
+        size += frame.len();
     }
-    Ok((bytes, true))
+    Ok(Some(size))
 }
 
 /// The next bytes; `None` when the body has ended.

@@ -348,6 +348,19 @@ pub enum Error {
     Write(#[source] io::Error),
 }
 
+impl Error {
+    /// The same error, in a list with this many more objects before it.
+    pub(super) fn further_by(self, objects: usize) -> Self {
+        match self {
+            Self::Object { origin, mut object } => {
+                object.index += objects;
+                Self::Object { origin, object }
+            }
+            other => other,
+        }
+    }
+}
+
 fn after(place: Option<(usize, usize)>) -> String {
     place.map(|(line, column)| format!(" at line {line}, column {column}")).unwrap_or_default()
 }

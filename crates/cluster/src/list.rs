@@ -3,11 +3,13 @@
 //! The first page is read without a resource version, so it is consistent; the next pages have the
 //! same resource version. When that version expires (410), the list starts again.
 //!
-//! A page has 500 objects. It is decoded on another thread while the next ones are fetched, and
-//! dropped after that; so of each list, at most as many pages are in memory as requests may be in
-//! flight, and the one that is decoded. A snapshot reads the pages of nodes, and for each selected
+//! A page has 500 objects. In protobuf, each object is decoded as soon as it has arrived (`portion`),
+//! so that of each page in flight one object is in memory. A page of JSON is decoded as a whole, on
+//! another thread while the next ones are fetched. A snapshot reads the pages of nodes, and for each selected
 //! namespace the pages of its pods, DaemonSets and revisions; in addition one list of namespaces and
 //! the version. The number of DaemonSets does not matter.
+
+mod portion;
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Display;
@@ -20,12 +22,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::task::JoinError;
 
-use super::answer::{Answer, Format};
-use super::decode::protobuf::envelope::{self, ListPage};
+use super::answer::Answer;
+use super::decode::protobuf::envelope::ListMeta;
 use super::failure::{Failure, Refusal};
 use super::request::{Accept, Call, Requests};
 use super::{Error, Kind, Permission, Resource, Verb, uri};
 use daemonset::model::NamespaceName;
+use portion::Portion;
 
 /// How often a list that expired is started again.
 const NEW_BEGINNINGS: u32 = 3;
@@ -94,6 +97,9 @@ pub(super) trait Sink: Send + 'static {
     /// Adds one object; `index` is its place in the list, from 0.
     fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error>;
 
+    /// Adds the objects of the next page, which were decoded apart.
+    fn append(&mut self, page: Self);
+
     /// Whether any of the objects is owned by a record.
     fn has_seen_record(&self) -> bool;
 
@@ -117,16 +123,22 @@ struct PageMetadata {
     version: Option<String>,
 }
 
+impl From<PageMetadata> for ListMeta {
+    fn from(PageMetadata { next, version }: PageMetadata) -> Self {
+        Self { version, next: next.filter(|next| !next.is_empty()) }
+    }
+}
+
 /// Reads a whole list into a sink, `page_size` objects at a time; into a new sink when the list
 /// starts again.
 pub(super) async fn read<S: Sink>(
     requests: &Requests,
     list: &List,
     page_size: u32,
-    sink: &impl Fn() -> S,
+    sink: &(impl Fn() -> S + Sync),
 ) -> Result<S, Error> {
     for _ in 0..=NEW_BEGINNINGS {
-        match pages(requests, list, page_size, sink()).await {
+        match pages(requests, list, page_size, sink).await {
             Ok(sink) => return Ok(sink),
             Err(Stopped::For(error)) => return Err(error),
             Err(Stopped::Expired) => {}
@@ -147,22 +159,21 @@ impl From<Error> for Stopped {
     }
 }
 
-/// Reads the pages of a list. Pages are decoded on another thread, one after the other, while the
-/// next ones are fetched. The beginning of a page has the token of the next one: from the second
-/// page on, several are in flight.
+/// Reads the pages of a list. Pages of JSON are decoded on another thread, one after the other,
+/// while the next ones are fetched. The beginning of a page of protobuf has the token of the next
+/// one: from the second page on, several are in flight.
 async fn pages<S: Sink>(
     requests: &Requests,
     list: &List,
     page_size: u32,
-    sink: S,
+    sink: &(impl Fn() -> S + Sync),
 ) -> Result<S, Stopped> {
     let (report, mut reports) = mpsc::unbounded();
-    let fetch = Fetch { requests, list, page_size, accept: S::accepts(list.kind), report };
+    let fetch = Fetch { requests, list, page_size, sink, report };
     let mut tokens = Tokens::of(list.kind);
     let mut fetching = FuturesOrdered::new();
     let mut fetched = VecDeque::new();
-    let path = list.kind.path(list.namespace.as_ref());
-    let mut idle = Some(Taker { kind: list.kind, path, pages: 0, taken: 0, sink });
+    let mut idle = Some(Taker::of(list, sink()));
     let mut decoding = Fuse::terminated();
     fetching.push_back(fetch.page(0, None));
     loop {
@@ -171,7 +182,12 @@ async fn pages<S: Sink>(
             && let Some(answer) = fetched.pop_front()
         {
             let report = fetch.report.clone();
-            decoding = requests.decode(move || taker.take(&answer, &report)).fuse();
+            match answer {
+                Answer::Json(body) => {
+                    decoding = requests.decode(move || taker.take(&body, &report)).fuse();
+                }
+                Answer::Protobuf(portion) => idle = Some(taker.append(portion, &report)?),
+            }
         }
         // Each page reports whether there is a next one, or is an error.
         let has_room = fetching.len() + fetched.len() < requests.concurrency();
@@ -192,29 +208,25 @@ async fn pages<S: Sink>(
 }
 
 /// Fetches the pages of a list.
-struct Fetch<'r> {
+struct Fetch<'r, F> {
     requests: &'r Requests,
     list: &'r List,
     page_size: u32,
-    accept: Accept,
+    sink: &'r F,
     report: UnboundedSender<Next>,
 }
 
-impl Fetch<'_> {
+impl<S: Sink, F: Fn() -> S + Sync> Fetch<'_, F> {
     /// Fetches a page, and reports the token of the next one as soon as it is known.
-    async fn page(&self, page: usize, token: Option<String>) -> Result<Answer, Stopped> {
-        let call = self.list.call(self.page_size, token.as_deref(), self.accept);
-        let peek = |beginning: &[u8]| {
-            // Without a token, a second attempt may read a newer version of the list.
-            if page == 0 {
-                return true;
-            }
-            let Some(metadata) = envelope::list_metadata(beginning) else { return false };
-            // The receiver is dropped when reading was cancelled.
-            let _ = self.report.unbounded_send(Next { page, token: metadata.next() });
-            true
-        };
-        let answer = self.requests.send_page(&call, &peek).await;
+    async fn page(
+        &self,
+        page: usize,
+        token: Option<String>,
+    ) -> Result<Answer<Portion<S>>, Stopped> {
+        let kind = self.list.kind;
+        let call = self.list.call(self.page_size, token.as_deref(), S::accepts(kind));
+        let portion = || Portion::new(kind, page, (self.sink)(), &self.report);
+        let answer = self.requests.send_page(&call, &portion).await;
         answer.map_err(|failure| stopped(self.requests, self.list, failure, &call))
     }
 }
@@ -276,28 +288,38 @@ struct Taker<S> {
 }
 
 impl<S: Sink> Taker<S> {
+    fn of(list: &List, sink: S) -> Self {
+        let path = list.kind.path(list.namespace.as_ref());
+        Self { kind: list.kind, path, pages: 0, taken: 0, sink }
+    }
+
     /// Reports the token of the next page, if there is one, then adds the objects of this page.
-    fn take(mut self, answer: &Answer, report: &UnboundedSender<Next>) -> Result<Self, Error> {
-        match answer.format {
-            Format::Json => {
-                let page = serde_json::from_slice(&answer.body);
-                let page: Page<'_> = page.map_err(|error| self.not_a_page(error.to_string()))?;
-                self.begin(page.metadata, report);
-                for item in page.items.into_iter().flatten() {
-                    self.add(Encoded::Json(item.get()))?;
-                }
-            }
-            Format::Protobuf => {
-                let page = ListPage::open(&answer.body, self.kind);
-                let page = page.map_err(|reason| self.not_a_page(reason))?;
-                let ListPage { metadata, .. } = &page;
-                let metadata = PageMetadata { next: metadata.next(), version: metadata.version() };
-                self.begin(metadata, report);
-                for item in page.items() {
-                    self.add(Encoded::Protobuf(item))?;
-                }
-            }
+    fn take(mut self, body: &[u8], report: &UnboundedSender<Next>) -> Result<Self, Error> {
+        let page = serde_json::from_slice(body);
+        let page: Page<'_> = page.map_err(|error| self.not_a_page(error.to_string()))?;
+        self.begin(page.metadata.into(), report);
+        for item in page.items.into_iter().flatten() {
+            self.sink.object(self.kind, self.taken, Encoded::Json(item.get()))?;
+            self.taken += 1;
         }
+        self.pages += 1;
+        Ok(self)
+    }
+
+    /// As [`take`](Self::take), for a page whose objects are decoded already.
+    fn append(
+        mut self,
+        portion: Portion<S>,
+        report: &UnboundedSender<Next>,
+    ) -> Result<Self, Error> {
+        let Portion { reader, sink, taken, failure, .. } = portion;
+        let metadata = reader.finish(self.kind).map_err(|reason| self.not_a_page(reason))?;
+        self.begin(metadata, report);
+        if let Some(error) = failure {
+            return Err(error.further_by(self.taken));
+        }
+        self.sink.append(sink);
+        self.taken += taken;
         self.pages += 1;
         Ok(self)
     }
@@ -306,19 +328,12 @@ impl<S: Sink> Taker<S> {
         Error::NotAnAnswer { request: format!("GET {}", self.path), reason }
     }
 
-    fn begin(&mut self, metadata: PageMetadata, report: &UnboundedSender<Next>) {
-        if let Some(version) = metadata.version.filter(|_| self.taken == 0) {
+    fn begin(&mut self, ListMeta { version, next }: ListMeta, report: &UnboundedSender<Next>) {
+        if let Some(version) = version.filter(|_| self.taken == 0) {
             self.sink.version(&version);
         }
-        let token = metadata.next.filter(|next| !next.is_empty());
         // The receiver is dropped when reading was cancelled.
-        let _ = report.unbounded_send(Next { page: self.pages, token });
-    }
-
-    fn add(&mut self, object: Encoded<'_>) -> Result<(), Error> {
-        self.sink.object(self.kind, self.taken, object)?;
-        self.taken += 1;
-        Ok(())
+        let _ = report.unbounded_send(Next { page: self.pages, token: next });
     }
 }
 

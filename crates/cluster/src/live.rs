@@ -287,7 +287,7 @@ impl LiveCluster {
         &self,
         scope: &Scope,
         records: Records,
-        sink: impl Fn() -> S,
+        sink: impl Fn() -> S + Sync,
     ) -> Result<Lists<S>, Error> {
         let mut wanted = scope.lists();
         if records == Records::All {
@@ -318,7 +318,7 @@ impl LiveCluster {
     pub(super) async fn read_all<S: Sink>(
         &self,
         lists: Vec<List>,
-        sink: &impl Fn() -> S,
+        sink: &(impl Fn() -> S + Sync),
     ) -> Result<Vec<(List, S)>, Error> {
         let mut results = stream::iter(lists)
             .map(|list| async {
@@ -354,7 +354,7 @@ impl LiveCluster {
     async fn namespaces<S: Sink>(
         &self,
         scope: &Scope,
-        sink: &impl Fn() -> S,
+        sink: &(impl Fn() -> S + Sync),
     ) -> Result<((List, S), bool), Error> {
         let list = List::all(Kind::Namespace, None);
         match list::read(&self.requests, &list, self.page_size, sink).await {
@@ -429,6 +429,10 @@ impl Sink for Decoder {
             Encoded::Protobuf(bytes) => self.snapshot_builder.add_protobuf(kind, index, bytes),
         };
         added.map_err(|object| Error::Object { origin: self.server.clone(), object })
+    }
+
+    fn append(&mut self, page: Self) {
+        self.snapshot_builder.merge(page.snapshot_builder);
     }
 
     fn version(&mut self, version: &str) {

@@ -206,6 +206,11 @@ impl Sink for Spool {
         self.append(&slim::slim(kind, whole, self.mask.as_ref())).map_err(Error::Write)
     }
 
+    /// Only pages of protobuf are decoded apart, of which a recording has no objects.
+    fn append(&mut self, page: Self) {
+        debug_assert_eq!(page.objects, 0, "an object of protobuf is an error");
+    }
+
     fn has_seen_record(&self) -> bool {
         self.record
     }

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
-use super::answer::{self, Answer, Format, Peek};
+use super::answer::{self, Answer, Format, Receive};
 use super::failure::{self, Failure, Plugin, Refusal};
 use super::link::Link;
 use super::lock::clock::Clock;
@@ -263,12 +263,16 @@ impl Requests {
     }
 
     /// As [`send`](Self::send), for one page of a list: with a limit of concurrent requests, and a
-    /// look at the beginning of the page before it is complete.
-    pub(super) async fn send_page(&self, call: &Call, peek: Peek<'_>) -> Result<Answer, Failure> {
+    /// `receiver` for each attempt, which takes the page while it arrives.
+    pub(super) async fn send_page<P: Receive>(
+        &self,
+        call: &Call,
+        receiver: &(dyn Fn() -> P + Sync),
+    ) -> Result<Answer<P>, Failure> {
         // Never closed, so always acquired.
         let _permit = self.pages.acquire().await.ok();
         let call = Call { is_plain: self.link.is_fast(), ..call.clone() };
-        self.repeat_under(None, &call, Some(peek)).await
+        self.repeat_under(None, &call, receiver).await
     }
 
     /// As [`send`](Self::send). With a fence, each attempt is sent only while the lock is fresh.
@@ -277,19 +281,19 @@ impl Requests {
         fence: Option<&Fence>,
         call: &Call,
     ) -> Result<Vec<u8>, Failure> {
-        self.repeat_under(fence, call, None).await.map(|answer| answer.body)
+        self.repeat_under(fence, call, &Vec::new).await.map(Answer::into_bytes)
     }
 
-    async fn repeat_under(
+    async fn repeat_under<P: Receive>(
         &self,
         fence: Option<&Fence>,
         call: &Call,
-        peek: Option<Peek<'_>>,
-    ) -> Result<Answer, Failure> {
+        receiver: &(dyn Fn() -> P + Sync),
+    ) -> Result<Answer<P>, Failure> {
         let mut history = History::new(call.repeat);
         let mut waits = retry::waits();
         loop {
-            let failure = match self.attempt_under(fence, call, peek).await {
+            let failure = match self.attempt_under(fence, call, receiver).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -302,17 +306,17 @@ impl Requests {
         }
     }
 
-    async fn attempt_under(
+    async fn attempt_under<P: Receive>(
         &self,
         fence: Option<&Fence>,
         call: &Call,
-        peek: Option<Peek<'_>>,
-    ) -> Result<Answer, Failure> {
+        receiver: &(dyn Fn() -> P + Sync),
+    ) -> Result<Answer<P>, Failure> {
         match fence {
-            None => self.attempt_for_answer(call, peek).await,
+            None => self.attempt_for_answer(call, receiver).await,
             Some(fence) => {
                 let _passage = fence.pass().await.ok_or(Failure::Unlocked)?;
-                let answer = fence.unless_over(self.attempt_for_answer(call, peek)).await;
+                let answer = fence.unless_over(self.attempt_for_answer(call, receiver)).await;
                 answer.unwrap_or(Err(Failure::LockRanOut))
             }
         }
@@ -320,20 +324,20 @@ impl Requests {
 
     /// Sends a request once and reads the whole answer.
     pub(super) async fn attempt(&self, call: &Call) -> Result<Vec<u8>, Failure> {
-        self.attempt_for_answer(call, None).await.map(|answer| answer.body)
+        self.attempt_for_answer(call, &Vec::new).await.map(Answer::into_bytes)
     }
 
-    async fn attempt_for_answer(
+    async fn attempt_for_answer<P: Receive>(
         &self,
         call: &Call,
-        peek: Option<Peek<'_>>,
-    ) -> Result<Answer, Failure> {
+        receiver: &(dyn Fn() -> P + Sync),
+    ) -> Result<Answer<P>, Failure> {
         let exchange = async {
             let answer = self.open(call).await?;
             let begun = self.clock.now();
-            let answer = answer::read(answer, call.verb, peek).await?;
+            let (answer, size) = answer::read(answer, call.verb, receiver).await?;
             let took = self.clock.now().saturating_sub(begun);
-            self.link.observe(answer.body.len(), took, call.is_plain);
+            self.link.observe(size, took, call.is_plain);
             Ok(answer)
         };
         let limit = self.limit_of(call);

@@ -10,6 +10,7 @@
 //! types, and groups, which upstream does not use, are errors.
 
 pub(crate) mod envelope;
+pub(crate) mod page;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -48,6 +49,8 @@ pub(super) enum Reason {
     TooMany,
     /// It does not begin like an answer of the API server.
     NoEnvelope,
+    /// A field is there twice that upstream writes once.
+    Twice,
 }
 
 impl fmt::Display for Reason {
@@ -63,6 +66,7 @@ impl fmt::Display for Reason {
             }
             Self::OtherType => f.write_str("the protobuf field has another type"),
             Self::TooMany => write!(f, "the protobuf field has more than {MOST_ITEMS} items"),
+            Self::Twice => f.write_str("the protobuf field is there twice"),
             Self::NoEnvelope => f.write_str("the answer is not a protobuf message of Kubernetes"),
         }
     }
@@ -124,22 +128,6 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The bytes of the first field with this number, as far as they are there.
-    pub(super) fn beginning_of(mut self, number: u32) -> Option<&'a [u8]> {
-        loop {
-            let mut cut = self.clone();
-            match self.next()? {
-                Ok(field) if field.number == number => return field.bytes("").ok(),
-                Ok(_) => {}
-                Err(_) => {
-                    let is_it = cut.varint().ok()? == u64::from(number) << 3 | 2;
-                    cut.varint().ok()?;
-                    return is_it.then_some(cut.0);
-                }
-            }
-        }
-    }
-
     fn field(&mut self) -> Result<Field<'a>, Reason> {
         let tag = self.varint()?;
         let number = u32::try_from(tag >> 3).ok().filter(|number| (1..1 << 29).contains(number));

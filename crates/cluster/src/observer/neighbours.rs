@@ -67,6 +67,11 @@ impl Sink for NeighbourSink {
         Ok(())
     }
 
+    /// Only pages of protobuf are decoded apart, of which this keeps no objects.
+    fn append(&mut self, page: Self) {
+        debug_assert!(page.pods.is_empty(), "an object of protobuf is an error");
+    }
+
     fn has_seen_record(&self) -> bool {
         false
     }

@@ -130,6 +130,10 @@ impl Sink for Waiting {
         Ok(())
     }
 
+    fn append(&mut self, _: Self) {
+        unreachable!("this server answers with JSON")
+    }
+
     fn has_seen_record(&self) -> bool {
         false
     }

@@ -1,48 +1,67 @@
-//! What is around the objects: the envelope of an answer, a page of a list, and a `Status`.
+//! What is around the objects: the envelope of an answer, the metadata of a list, and a `Status`.
 
 use super::{Field, Fields, Malformed, Message, Reason, merge, read};
 use crate::Kind;
 use crate::decode::context::Text;
 
 /// The beginning of an answer (upstream: `protoEncodingPrefix`), before a `runtime.Unknown`.
-const MAGIC: &[u8] = b"k8s\0";
+pub(super) const MAGIC: &[u8] = b"k8s\0";
 
 /// `k8s.io.apimachinery.pkg.runtime.Unknown`.
 #[derive(Default)]
 struct Unknown<'a> {
-    of: TypeMeta<'a>,
+    of: TypeMeta,
     raw: Option<&'a [u8]>,
 }
+
+/// The field of the envelope with the content.
+pub(super) const RAW: u32 = 2;
 
 impl<'a> Message<'a> for Unknown<'a> {
     fn field(&mut self, field: Field<'a>) -> Result<(), Malformed> {
         match field.number {
             1 => field.merge("typeMeta", &mut self.of),
-            2 => field.bytes("raw").map(|raw| self.raw = Some(raw)),
+            RAW => field.bytes("raw").map(|raw| self.raw = Some(raw)),
             _ => Ok(()),
         }
     }
 }
 
 /// `k8s.io.apimachinery.pkg.runtime.TypeMeta`.
-#[derive(Default)]
-struct TypeMeta<'a> {
-    api_version: Text<'a>,
-    kind: Text<'a>,
+#[derive(Debug, Default)]
+pub(super) struct TypeMeta {
+    api_version: String,
+    kind: String,
 }
 
-impl<'a> Message<'a> for TypeMeta<'a> {
+impl TypeMeta {
+    /// Checks that it is the type of a list of this kind.
+    ///
+    /// # Errors
+    /// The reason, for a message.
+    pub(super) fn is_list_of(&self, kind: Kind) -> Result<(), String> {
+        let wanted = format!("{kind}List");
+        if self.api_version == kind.api_version() && self.kind == wanted {
+            return Ok(());
+        }
+        let found = [&self.api_version, &self.kind].map(|it| it.escape_debug().to_string());
+        let version = kind.api_version();
+        Err(format!("it is a {} {}, not a {version} {wanted}", found[0], found[1]))
+    }
+}
+
+impl<'a> Message<'a> for TypeMeta {
     fn field(&mut self, field: Field<'a>) -> Result<(), Malformed> {
         match field.number {
-            1 => field.text("apiVersion").map(|text| self.api_version = text),
-            2 => field.text("kind").map(|text| self.kind = text),
+            1 => field.text("apiVersion").map(|text| self.api_version = text.0.into_owned()),
+            2 => field.text("kind").map(|text| self.kind = text.0.into_owned()),
             _ => Ok(()),
         }
     }
 }
 
 /// Opens the envelope of an answer. One without content is cut off: even an empty list has some.
-fn open(answer: &[u8]) -> Result<(TypeMeta<'_>, &[u8]), Malformed> {
+pub(super) fn open(answer: &[u8]) -> Result<(TypeMeta, &[u8]), Malformed> {
     if MAGIC.starts_with(answer) {
         return Err(Reason::CutOff.into());
     }
@@ -55,92 +74,24 @@ pub(crate) fn ends_in_the_middle(answer: &[u8]) -> bool {
     open(answer).is_err_and(|malformed| malformed.reason == Reason::CutOff)
 }
 
-/// The metadata of a list, read from the beginning of a page: it comes before the items. `None`:
-/// more of the page is needed, or it is not a page.
-pub(crate) fn list_metadata(beginning: &[u8]) -> Option<ListMeta<'_>> {
-    let list = Fields(beginning.strip_prefix(MAGIC)?).beginning_of(2)?;
-    let first = Fields(list).next()?.ok().filter(|field| field.number == METADATA)?;
-    read(first.bytes("metadata").ok()?).ok()
-}
-
-/// A page of a list, such as `k8s.io.api.core.v1.PodList`.
-pub(crate) struct ListPage<'a> {
-    raw: &'a [u8],
-    pub(crate) metadata: ListMeta<'a>,
-}
-
 /// `k8s.io.apimachinery.pkg.apis.meta.v1.ListMeta`.
-#[derive(Default)]
-pub(crate) struct ListMeta<'a> {
-    version: Option<Text<'a>>,
-    next: Option<Text<'a>>,
-}
-
-impl ListMeta<'_> {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListMeta {
     /// The resource version of the list.
-    pub(crate) fn version(&self) -> Option<String> {
-        self.version.as_ref().map(|text| text.0.to_string())
-    }
-
+    pub(crate) version: Option<String>,
     /// The token of the next page.
-    pub(crate) fn next(&self) -> Option<String> {
-        self.next.as_ref().map(|text| text.0.to_string())
-    }
+    pub(crate) next: Option<String>,
 }
 
-impl<'a> Message<'a> for ListMeta<'a> {
+impl<'a> Message<'a> for ListMeta {
     fn field(&mut self, field: Field<'a>) -> Result<(), Malformed> {
+        let text = |name| field.optional_text(name).map(|text| text.map(|it| it.0.into_owned()));
         match field.number {
-            2 => field.optional_text("resourceVersion").map(|text| self.version = text),
-            3 => field.optional_text("continue").map(|text| self.next = text),
-            _ => Ok(()),
+            2 => self.version = text("resourceVersion")?,
+            3 => self.next = text("continue")?,
+            _ => {}
         }
-    }
-}
-
-/// Finds the metadata of a list, and checks the wire format of the rest.
-#[derive(Default)]
-struct Skeleton<'a>(ListMeta<'a>);
-
-impl<'a> Message<'a> for Skeleton<'a> {
-    fn field(&mut self, field: Field<'a>) -> Result<(), Malformed> {
-        match field.number {
-            METADATA => field.merge("metadata", &mut self.0),
-            ITEMS => field.bytes("items").map(drop),
-            _ => Ok(()),
-        }
-    }
-}
-
-const METADATA: u32 = 1;
-const ITEMS: u32 = 2;
-
-impl<'a> ListPage<'a> {
-    /// Opens an answer, which has to be a list of this kind.
-    ///
-    /// # Errors
-    /// The reason, for a message.
-    pub(crate) fn open(answer: &'a [u8], kind: Kind) -> Result<Self, String> {
-        let place = |Malformed { path, reason }: Malformed| match path.as_str() {
-            "" => reason.to_string(),
-            path => format!("{path}: {reason}"),
-        };
-        let (of, raw) = open(answer).map_err(place)?;
-        let wanted = format!("{kind}List");
-        if of.api_version.0 != kind.api_version() || of.kind.0 != wanted {
-            let found = [&of.api_version, &of.kind].map(|it| it.0.escape_debug().to_string());
-            let version = kind.api_version();
-            return Err(format!("it is a {} {}, not a {version} {wanted}", found[0], found[1]));
-        }
-        let Skeleton(metadata) = read(raw).map_err(place)?;
-        Ok(Self { raw, metadata })
-    }
-
-    /// The messages of the objects.
-    pub(crate) fn items(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        // Errors were found by opening it.
-        let fields = Fields(self.raw).filter_map(Result::ok);
-        fields.filter(|field| field.number == ITEMS).filter_map(|item| item.bytes("items").ok())
+        Ok(())
     }
 }
 
@@ -163,7 +114,7 @@ impl<'a> Message<'a> for Status<'a> {
 
 /// The message and the reason of a `Status`; `None` when the answer is none.
 pub(crate) fn status(answer: &[u8]) -> Option<(String, String)> {
-    let (_, raw) = open(answer).ok().filter(|(of, _)| of.kind.0 == "Status")?;
+    let (_, raw) = open(answer).ok().filter(|(of, _)| of.kind == "Status")?;
     let Status { message, reason } = read(raw).ok()?;
     Some((message.0.into_owned(), reason.0.into_owned()))
 }
@@ -187,7 +138,7 @@ struct Named<'a> {
 
 impl<'a> Message<'a> for Named<'a> {
     fn field(&mut self, field: Field<'a>) -> Result<(), Malformed> {
-        if field.number != METADATA {
+        if field.number != 1 {
             return Ok(());
         }
         // `k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta`.

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use self::schema::{NODE, POD, Row, bytes, encode, integer, object, varint};
-use super::envelope::{self, ListPage};
+use super::envelope::{self, ListMeta};
+use super::page::PageReader;
 use super::*;
 use crate::Kind;
 use crate::decode::{ObjectError, SnapshotBuilder};
@@ -120,8 +121,8 @@ proptest! {
         let _ = from_protobuf(kind, &protobuf);
         let _ = envelope::name_of(&protobuf);
         let answer = [&b"k8s\0"[..], &protobuf].concat();
-        let _ = (ListPage::open(&answer, kind).is_ok(), envelope::status(&answer));
-        let _ = (envelope::ends_in_the_middle(&answer), envelope::list_metadata(&answer).is_some());
+        let _ = (opened(&answer, kind).is_ok(), envelope::status(&answer));
+        let _ = envelope::ends_in_the_middle(&answer);
     }
 }
 
@@ -282,22 +283,94 @@ pub(crate) fn page(kind: Kind, next: &str, items: &[Vec<u8>]) -> Vec<u8> {
     answer("v1", &format!("{kind}List"), &list)
 }
 
+/// Reads a page in pieces, which end at `cuts`; returns its metadata and objects.
+fn in_pieces(
+    page: &[u8],
+    kind: Kind,
+    cuts: &[usize],
+) -> (bool, Result<(ListMeta, Vec<Vec<u8>>), String>) {
+    let (mut reader, mut objects) = (PageReader::default(), Vec::new());
+    let mut cuts = cuts.to_vec();
+    cuts.extend([0, page.len()]);
+    cuts.sort_unstable();
+    for piece in cuts.windows(2) {
+        reader.take(&page[piece[0]..piece[1]], |object| objects.push(object.to_vec()));
+    }
+    (reader.is_cut(), reader.finish(kind).map(|metadata| (metadata, objects)))
+}
+
+fn opened(page: &[u8], kind: Kind) -> Result<(ListMeta, Vec<Vec<u8>>), String> {
+    in_pieces(page, kind, &[]).1
+}
+
 #[test]
 fn a_page_has_its_metadata_and_items() {
     let page = page(Kind::Pod, "next", &[Vec::new(), nested(&[1], b"")]);
-    let open = ListPage::open(&page, Kind::Pod).unwrap();
-    assert_eq!(
-        (open.metadata.version().as_deref(), open.metadata.next().as_deref()),
-        (Some("77"), Some("next"))
-    );
-    assert_eq!(open.items().collect::<Vec<_>>(), [&b""[..], &[0x0a, 0x00]]);
+    let (metadata, objects) = opened(&page, Kind::Pod).unwrap();
+    let [version, next] = ["77", "next"].map(|text| Some(text.to_owned()));
+    assert_eq!(metadata, ListMeta { version, next });
+    assert_eq!(objects, [&b""[..], &[0x0a, 0x00]]);
     for end in 0..page.len() {
         // Without the last two fields of the envelope, which are empty, nothing is missed. But a
         // page without its list must not be an empty list.
         let is_whole = [page.len() - 2, page.len() - 4].contains(&end);
-        let is_cut = envelope::ends_in_the_middle(&page[..end]);
-        let opened = ListPage::open(&page[..end], Kind::Pod);
+        let (is_cut, opened) = in_pieces(&page[..end], Kind::Pod, &[]);
         assert_eq!((opened.is_ok(), is_cut), (is_whole, !is_whole), "{end}");
+        assert_eq!(envelope::ends_in_the_middle(&page[..end]), is_cut, "{end}");
+    }
+}
+
+/// The reference: reads a whole page.
+fn plainly(page: &[u8], kind: Kind) -> Result<(ListMeta, Vec<Vec<u8>>), String> {
+    let place = |error: Malformed| match error.path.as_str() {
+        "" => error.reason.to_string(),
+        path => format!("{path}: {}", error.reason),
+    };
+    let fields = Fields(page.strip_prefix(b"k8s\0").unwrap_or_default()).map_while(Result::ok);
+    let fields = fields.filter(|field| field.bytes("").is_ok());
+    if fields.filter(|field| field.number == 2).count() > 1 {
+        return Err("raw: the protobuf field is there twice".to_owned());
+    }
+    let (of, raw) = envelope::open(page).map_err(place)?;
+    of.is_list_of(kind)?;
+    let (mut metadata, mut objects) = (ListMeta::default(), Vec::new());
+    for field in Fields(raw) {
+        let field = field.map_err(place)?;
+        match field.number {
+            1 => field.merge("metadata", &mut metadata).map_err(place)?,
+            2 => objects.push(field.bytes("items").map_err(place)?.to_vec()),
+            _ => {}
+        }
+    }
+    Ok((metadata, objects))
+}
+
+/// Bytes that look like a page, and those of which a part is broken.
+fn pages() -> impl Strategy<Value = Vec<u8>> {
+    let items = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..8);
+    let broken = (any::<prop::sample::Index>(), prop::collection::vec(any::<u8>(), 0..4));
+    (items, unknown_fields(), broken).prop_map(|(items, unknown, (at, broken))| {
+        let mut page = page(Kind::Pod, "next", &items);
+        page.extend(unknown);
+        let at = at.index(page.len());
+        let end = (at + broken.len()).min(page.len());
+        page.splice(at..end, broken);
+        page
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_pieces_of_a_page_make_no_difference(
+        page in pages(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(page.len() + 1)).collect();
+        let bytes: Vec<usize> = (0..page.len()).collect();
+        let whole = (envelope::ends_in_the_middle(&page), plainly(&page, Kind::Pod));
+        prop_assert_eq!(&in_pieces(&page, Kind::Pod, &[]), &whole);
+        prop_assert_eq!(&in_pieces(&page, Kind::Pod, &cuts), &whole);
+        prop_assert_eq!(&in_pieces(&page, Kind::Pod, &bytes), &whole);
     }
 }
 
@@ -306,21 +379,38 @@ fn the_beginning_of_a_page_has_the_token_of_the_next_one() {
     let item = vec![0; 1_000];
     for (next, want) in [("next", Some("next")), ("", None)] {
         let page = page(Kind::Pod, next, &[item.clone(), item.clone()]);
-        let known = (0..=page.len()).map(|end| envelope::list_metadata(&page[..end]));
-        let known: Vec<_> = known.map(|it| it.map(|metadata| metadata.next())).collect();
+        let mut reader = PageReader::default();
+        let known = page.iter().map(|byte| {
+            reader.take(&[*byte], |_| {});
+            reader.metadata().cloned()
+        });
+        let known: Vec<_> = known.map(|it| it.map(|metadata| metadata.next)).collect();
         let first = known.iter().position(Option::is_some).unwrap();
         // Magic, the type, and the metadata of the list.
         assert!((30..60).contains(&first), "{first}");
         assert!(known[first..].iter().all(|it| it.as_ref().unwrap().as_deref() == want));
     }
-    let items_first = answer("v1", "PodList", &nested(&[2, 3], b"x"));
+    let items_first = answer("v1", "PodList", &[nested(&[2, 3], b"x"), nested(&[1], b"")].concat());
     for other in [items_first, b"k8s".to_vec(), b"{}".to_vec()] {
-        assert!(envelope::list_metadata(&other).is_none());
+        let mut reader = PageReader::default();
+        reader.take(&other, |_| {});
+        assert!(reader.metadata().is_none());
+    }
+}
+
+#[test]
+fn of_a_page_only_an_incomplete_object_is_held() {
+    let page = page(Kind::Pod, "next", &vec![vec![0; 1_000]; 100]);
+    let mut reader = PageReader::default();
+    for bytes in page.chunks(300) {
+        reader.take(bytes, |_| {});
+        assert!(reader.held() < 1_010, "{}", reader.held());
     }
 }
 
 #[test]
 fn other_answers_are_refused() {
+    let twice = [answer("v1", "PodList", b""), nested(&[2], b"")];
     for (bytes, want) in [
         (b"{}".to_vec(), "the answer is not a protobuf message of Kubernetes"),
         (answer("v1", "NodeList", b""), "it is a v1 NodeList, not a v1 PodList"),
@@ -329,9 +419,10 @@ fn other_answers_are_refused() {
             r"it is a meta.k8s.io/v1 Table\u{1b}[0m, not a v1 PodList",
         ),
         (answer("v1", "PodList", b"\x0a\xff\xff\xff\xff\x07"), "the protobuf message is cut off"),
+        (twice.concat(), "raw: the protobuf field is there twice"),
         (answer("v1", "PodList", b"\x10\x01"), "items: the protobuf field has another type"),
     ] {
-        assert_eq!(ListPage::open(&bytes, Kind::Pod).err().as_deref(), Some(want));
+        assert_eq!(opened(&bytes, Kind::Pod).err().as_deref(), Some(want));
     }
 }
 
