@@ -21,8 +21,9 @@ mod control_plane {
 mod fleet;
 #[path = "live/load.rs"]
 mod load;
-#[path = "live/process.rs"]
 mod process;
+#[path = "live/server.rs"]
+mod server;
 #[path = "live/transfer.rs"]
 mod transfer;
 
@@ -30,7 +31,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use control_plane::harness::{Component, ControlPlane};
-use process::{Sampled, Server};
+use process::Sampled;
+use server::Server;
 use transfer::{Encoding, Format};
 
 /// The default number of nodes; each has six pods.

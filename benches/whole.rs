@@ -1,0 +1,142 @@
+//! The time and the memory of whole runs of `ds-plan` on a recording, seen from outside:
+//! `cargo bench --bench whole`.
+//!
+//! Each run is timed from its start to its exit. They are compared with a process that reads the same
+//! file and parses it with `serde_json`, on one thread, and keeps nothing. The plan is one in which
+//! every DaemonSet gets a new image. Ratios matter, not times. The number of nodes, and then that of
+//! the rounds, can be given, and the paths of other builds of `ds-plan` to compare with:
+//! `-- 5000 7 /path/to/ds-plan`.
+
+#![allow(clippy::unwrap_used, reason = "a failed bench panics")]
+#![allow(clippy::disallowed_methods, reason = "a bench has a clock and settings of its own")]
+#![allow(clippy::print_stdout, reason = "what it measures goes to standard output")]
+
+#[expect(dead_code, reason = "the benches that plan by themselves use all of it")]
+mod fleet;
+mod process;
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use process::Sampled;
+use serde::de::IgnoredAny;
+
+/// The default number of nodes; each has six pods.
+const NODES: usize = 5_000;
+
+/// The default number of rounds.
+const ROUNDS: usize = 7;
+
+/// One of the DaemonSets.
+const DAEMON_SET: &str = "kube-system/agent-00";
+
+/// The argument of the process that only parses.
+const PARSE: &str = "--parse";
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [parse, file] = &arguments[..]
+        && parse == PARSE
+    {
+        serde_json::from_slice::<IgnoredAny>(&fs::read(file).unwrap()).unwrap();
+        return;
+    }
+    let mut given = arguments.iter().filter_map(|argument| argument.parse().ok());
+    let (nodes, rounds) = (given.next().unwrap_or(NODES), given.next().unwrap_or(ROUNDS));
+    let recording = fleet::recording(nodes);
+    let manifests = tempfile::tempdir().unwrap();
+    for manifest in fleet::manifests() {
+        fs::write(manifests.path().join(&*manifest.path), manifest.bytes).unwrap();
+    }
+    let mut rows = rows(&recording, manifests.path(), &arguments);
+    let output = manifests.path().join("output");
+    for round in 0..=rounds {
+        for row in &mut rows {
+            let taken = row.run(&output);
+            // The first round fills caches and is not counted.
+            if round > 0 {
+                row.taken.push(taken);
+            }
+        }
+    }
+    println!("{nodes} nodes, {} pods, {rounds} rounds: medians (least).\n", nodes * 6);
+    print(&rows);
+}
+
+/// One command, and what its runs took.
+struct Row {
+    name: String,
+    command: Command,
+    taken: Vec<Sampled>,
+    /// The bytes that it prints.
+    printed: u64,
+}
+
+impl Row {
+    fn new(name: String, mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stderr(Stdio::null()).current_dir(env::temp_dir());
+        Self { name, command, taken: Vec::new(), printed: 0 }
+    }
+
+    fn run(&mut self, output: &Path) -> Sampled {
+        let sampled = process::run(self.command.stdout(File::create(output).unwrap()));
+        self.printed = fs::metadata(output).unwrap().len();
+        sampled
+    }
+}
+
+/// The commands, of which the first is the one that all ratios refer to.
+fn rows(recording: &Path, manifests: &Path, arguments: &[String]) -> Vec<Row> {
+    let mut parse = Command::new(env::current_exe().unwrap());
+    parse.arg(PARSE).arg(recording);
+    let mut rows = vec![Row::new("bare parse".to_owned(), parse)];
+    let own = env!("CARGO_BIN_EXE_ds-plan").to_owned();
+    let others = arguments.iter().filter(|argument| argument.contains('/')).cloned();
+    for program in others.chain([own.clone()]) {
+        let name = if program == own { "ds-plan".to_owned() } else { program.clone() };
+        let run = |what: &str, arguments: &[&Path]| {
+            let mut command = Command::new(PathBuf::from(&program));
+            command.args(what.split_whitespace()).args(arguments).arg("--snapshot").arg(recording);
+            Row::new(format!("{name} {what}"), command)
+        };
+        // It reads everything and prints little.
+        rows.push(run("history", &[Path::new(DAEMON_SET)]));
+        rows.push(run("plan -f", &[manifests]));
+        rows.push(run("plan -o json -f", &[manifests]));
+    }
+    rows
+}
+
+fn print(rows: &[Row]) {
+    println!("| | time | CPU | ratio | resident | anonymous | printed |");
+    println!("|---|---|---|---|---|---|---|");
+    for row in rows {
+        let both = |of: &dyn Fn(&Sampled) -> f64, of_first: Option<()>| {
+            let all = |row: &Row| {
+                let mut all: Vec<f64> = row.taken.iter().map(of).collect();
+                all.sort_by(f64::total_cmp);
+                [all[all.len() / 2], all[0]]
+            };
+            let reference = of_first.map_or([1.0; 2], |()| all(&rows[0]));
+            let [median, least] = all(row);
+            format!("{:.2} ({:.2})", median / reference[0], least / reference[1])
+        };
+        let wall = |it: &Sampled| it.wall.as_secs_f64();
+        let most = |of: fn(&Sampled) -> u64| {
+            let most = row.taken.iter().map(of).max().unwrap_or_default();
+            format!("{} MiB", most >> 20)
+        };
+        println!(
+            "| {} | {} s | {} s | {} | {} | {} | {} KiB |",
+            row.name,
+            both(&wall, None),
+            both(&|it| it.cpu.as_secs_f64(), None),
+            both(&wall, Some(())),
+            most(|it| it.resident),
+            most(|it| it.anonymous),
+            row.printed >> 10,
+        );
+    }
+}
