@@ -188,6 +188,35 @@ async fn a_page_without_its_end_is_fetched_again() {
     }
 }
 
+/// A page with a node, and then a node without a name.
+fn invalid_page() -> Vec<u8> {
+    page(Kind::Node, "", &[encode(NODE, &node("b")), Vec::new()])
+}
+
+#[tokio::test]
+async fn an_invalid_object_has_its_place_in_the_list() {
+    let (cluster, _) = cluster(|uri| match uri {
+        "/api/v1/nodes?limit=500" => protobuf(200, &nodes_page("x", &["a"]), None),
+        _ => protobuf(200, &invalid_page(), None),
+    });
+    let error = node_names(cluster).await.unwrap_err().to_string();
+    assert_eq!(error, "https://t: Node (item 3 of its list): metadata.name: is missing");
+}
+
+/// What an incomplete page has is never judged.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_cut_after_an_invalid_object_is_fetched_again() {
+    let mut is_first = true;
+    let (cluster, _) = cluster(move |_| {
+        let invalid = invalid_page();
+        if std::mem::take(&mut is_first) {
+            return protobuf(200, &invalid[..invalid.len() - 5], None);
+        }
+        protobuf(200, &nodes_page("", &["a"]), None)
+    });
+    assert_eq!(node_names(cluster).await.unwrap(), ["a"]);
+}
+
 /// A `Status` with this code.
 fn status(code: u64) -> Vec<u8> {
     let mut status = Vec::new();
