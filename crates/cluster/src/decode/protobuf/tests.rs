@@ -283,12 +283,11 @@ pub(crate) fn page(kind: Kind, next: &str, items: &[Vec<u8>]) -> Vec<u8> {
     answer("v1", &format!("{kind}List"), &list)
 }
 
+/// The metadata and objects of a page.
+type Opened = Result<(ListMeta, Vec<Vec<u8>>), String>;
+
 /// Reads a page in pieces, which end at `cuts`; returns its metadata and objects.
-fn in_pieces(
-    page: &[u8],
-    kind: Kind,
-    cuts: &[usize],
-) -> (bool, Result<(ListMeta, Vec<Vec<u8>>), String>) {
+fn in_pieces(page: &[u8], kind: Kind, cuts: &[usize]) -> (bool, Opened) {
     let (mut reader, mut objects) = (PageReader::default(), Vec::new());
     let mut cuts = cuts.to_vec();
     cuts.extend([0, page.len()]);
@@ -299,7 +298,7 @@ fn in_pieces(
     (reader.is_cut(), reader.finish(kind).map(|metadata| (metadata, objects)))
 }
 
-fn opened(page: &[u8], kind: Kind) -> Result<(ListMeta, Vec<Vec<u8>>), String> {
+fn opened(page: &[u8], kind: Kind) -> Opened {
     in_pieces(page, kind, &[]).1
 }
 
@@ -321,7 +320,7 @@ fn a_page_has_its_metadata_and_items() {
 }
 
 /// The reference: reads a whole page.
-fn plainly(page: &[u8], kind: Kind) -> Result<(ListMeta, Vec<Vec<u8>>), String> {
+fn plainly(page: &[u8], kind: Kind) -> Opened {
     let place = |error: Malformed| match error.path.as_str() {
         "" => error.reason.to_string(),
         path => format!("{path}: {}", error.reason),
