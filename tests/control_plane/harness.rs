@@ -8,6 +8,8 @@
 //! Environment variables:
 //! - `KUBEBUILDER_ASSETS`: a folder (of envtest, for example) whose programs are used; the others
 //!   are built.
+//! - `DS_PLAN_TEST_KUBERNETES`: the version of Kubernetes, such as `1.31`; default the newest one.
+//!   It also says which version the programs in `KUBEBUILDER_ASSETS` are.
 //! - `DS_PLAN_CONTROL_PLANE_CACHE`: the folder of built programs; default
 //!   `~/.cache/ds-plan/control-plane`.
 //! - `DS_PLAN_CONTROL_PLANE_KEEP`: keeps each control plane's folder, including its logs.
@@ -20,6 +22,7 @@ mod control_plane;
 mod fleet;
 pub(crate) mod go_build;
 mod kubectl;
+pub(crate) mod kubernetes;
 mod options;
 pub(crate) mod ports;
 mod program;

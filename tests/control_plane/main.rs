@@ -31,5 +31,6 @@ mod status_table;
 mod target;
 mod upstream;
 mod validation;
+mod versions;
 mod writes;
 mod yaml_writing;

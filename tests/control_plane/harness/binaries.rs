@@ -5,7 +5,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::go_build;
+use super::{go_build, kubernetes};
 
 /// A program of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +73,8 @@ impl Binaries {
             Program::ALL.into_iter().filter(|program| !paths.contains_key(program)).collect();
         if !missing.is_empty() {
             let names: Vec<&str> = missing.iter().map(|it| it.file_name()).collect();
-            let built = go_build::folder_with(&go_build::CONTROL_PLANE, &names);
+            let tools = go_build::control_plane(kubernetes::version().module);
+            let built = go_build::folder_with(&tools, &names);
             paths.extend(
                 missing.into_iter().map(|program| (program, built.join(program.file_name()))),
             );

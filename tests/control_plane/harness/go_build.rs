@@ -27,35 +27,40 @@ pub(crate) struct Tool {
     pub(crate) cold: &'static str,
 }
 
-/// The modules of the control plane.
-pub(crate) const CONTROL_PLANE: [Tool; 3] = [
-    Tool {
-        folder: "etcd",
-        programs: &[(Program::Etcd.file_name(), "go.etcd.io/etcd/server/v3")],
-        tags: "",
-        cold: "half a minute",
-    },
-    Tool {
-        folder: "kubernetes",
-        programs: &[
-            (Program::KubeApiserver.file_name(), "k8s.io/kubernetes/cmd/kube-apiserver"),
-            (
-                Program::KubeControllerManager.file_name(),
-                "k8s.io/kubernetes/cmd/kube-controller-manager",
-            ),
-            (Program::KubeScheduler.file_name(), "k8s.io/kubernetes/cmd/kube-scheduler"),
-            (Program::Kubectl.file_name(), "k8s.io/kubernetes/cmd/kubectl"),
-        ],
-        tags: "",
-        cold: "5 minutes",
-    },
-    Tool {
-        folder: "kwok",
-        programs: &[(Program::Kwok.file_name(), "sigs.k8s.io/kwok/cmd/kwok")],
-        tags: "",
-        cold: "a minute",
-    },
-];
+const ETCD: Tool = Tool {
+    folder: "etcd",
+    programs: &[(Program::Etcd.file_name(), "go.etcd.io/etcd/server/v3")],
+    tags: "",
+    cold: "half a minute",
+};
+
+/// Of the newest version; its folder is the only difference between the versions.
+const KUBERNETES: Tool = Tool {
+    folder: "kubernetes",
+    programs: &[
+        (Program::KubeApiserver.file_name(), "k8s.io/kubernetes/cmd/kube-apiserver"),
+        (
+            Program::KubeControllerManager.file_name(),
+            "k8s.io/kubernetes/cmd/kube-controller-manager",
+        ),
+        (Program::KubeScheduler.file_name(), "k8s.io/kubernetes/cmd/kube-scheduler"),
+        (Program::Kubectl.file_name(), "k8s.io/kubernetes/cmd/kubectl"),
+    ],
+    tags: "",
+    cold: "5 minutes",
+};
+
+const KWOK: Tool = Tool {
+    folder: "kwok",
+    programs: &[(Program::Kwok.file_name(), "sigs.k8s.io/kwok/cmd/kwok")],
+    tags: "",
+    cold: "a minute",
+};
+
+/// The modules of the control plane, with Kubernetes from the module in `kubernetes`.
+pub(crate) const fn control_plane(kubernetes: &'static str) -> [Tool; 3] {
+    [ETCD, Tool { folder: kubernetes, ..KUBERNETES }, KWOK]
+}
 
 /// The build flags; part of the folder's name.
 const FLAGS: [&str; 3] = ["-mod=readonly", "-buildvcs=false", "-trimpath"];
@@ -101,7 +106,7 @@ fn build(tool: &Tool, programs: &[&str], scratch: &Path, folder: &Path) {
     let names = names.join(", ");
     progress(&format!("building {names}: about {} the first time, on two cores", tool.cold));
     let start = Instant::now();
-    let log = scratch.join(format!("{}.log", tool.folder));
+    let log = scratch.join(format!("{}.log", tool.folder.replace('/', "-")));
     let mut go = Watched::spawn(&go_build(tool, &missing, scratch), &log);
     let status = go.wait();
     assert!(status.success(), "building {names} with Go failed\n{}", log_tail(&log));

@@ -142,7 +142,8 @@ pub(super) fn plan<'a>(
         nodes,
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
-    let of_manifest = applied.warnings.iter().cloned().chain(unreadable);
+    let newer = warnings::newer_fields::warning(desired, &snapshot.cluster);
+    let of_manifest = applied.warnings.iter().cloned().chain(unreadable).chain(newer);
     let warnings = about(&plan, &daemon_set_view, live, snapshot, pace, created, of_manifest);
     let guards = guards(&Judged {
         plan: &plan,

@@ -2,6 +2,7 @@
 
 pub(super) mod clocks;
 pub(super) mod host_ports;
+pub(super) mod newer_fields;
 mod node_selector;
 pub(super) mod priority_class;
 pub(super) mod requests;
