@@ -21,9 +21,7 @@ fn newer_fields() -> Vec<(u32, Value, &'static str)> {
     let ephemeral =
         json!([{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]);
     let claims = json!([{"name": "gpu", "resourceClaimName": "gpu"}]);
-    let container = |field: &str, value: &Value| {
-        json!({"containers": [{"name": "agent", "image": "agent:1", field: value}]})
-    };
+    let container = |field: &str, value: &Value| json!({"containers": [{"name": "agent", "image": "agent:1", field: value}]});
     let init = |field: &str, value: &Value| {
         let always = json!({"name": "side", "image": "side:1", "restartPolicy": "Always"});
         let mut change = json!({"initContainers": [always]});

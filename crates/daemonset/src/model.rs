@@ -19,6 +19,7 @@ mod min_ready;
 mod names;
 mod neighbour;
 mod node;
+mod null_timestamps;
 mod pod;
 mod policy;
 mod puller;
@@ -53,6 +54,8 @@ pub use min_ready::MinReady;
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
 pub use neighbour::{Neighbour, NeighbourQuery, Neighbours};
 pub use node::{Node, NodeCondition, NodeReadiness};
+pub use null_timestamps::drop_null_timestamps;
+pub(crate) use null_timestamps::is_null_timestamp;
 pub use pod::{ContainerFailure, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
 pub use policy::{
     Bound, Check, CheckKind, Deadline, Domains, EmptyAnswer, ExpectedPods, HttpCheck, OnFailure,

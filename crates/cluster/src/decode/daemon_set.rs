@@ -10,7 +10,7 @@ use super::{Cause, Context};
 use crate::Kind;
 use daemonset::model::{
     DaemonSet, DaemonSetKey, DaemonSetName, DaemonSetSpec, DaemonSetStatus, ManagedBy,
-    null_as_default,
+    drop_null_timestamps, null_as_default,
 };
 
 #[derive(Deserialize)]
@@ -54,12 +54,35 @@ impl<'a> super::Wire<'a> for Wire<'a> {
 }
 
 /// The raw object for diffs, without its status and with `managedFields`, which show the owners of
-/// fields. Adds `apiVersion` and `kind`, which items of a typed list do not have.
+/// fields. Its template has no null timestamps, as the typed one. Adds `apiVersion` and `kind`, which items of a typed list do not have.
 fn without_status(mut whole: Value) -> Value {
     if let Value::Object(fields) = &mut whole {
         fields.remove("status");
+        if let Some(template) = fields.get_mut("spec").and_then(|spec| spec.get_mut("template")) {
+            drop_null_timestamps(template);
+        }
         fields.insert("apiVersion".to_owned(), Kind::DaemonSet.api_version().into());
         fields.insert("kind".to_owned(), Kind::DaemonSet.as_str().into());
     }
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_served_object_loses_its_status_and_the_null_timestamps_of_its_template() {
+        let metadata = json!({"name": "a", "creationTimestamp": null});
+        let served = json!({
+            "metadata": metadata, "status": {"numberReady": 1},
+            "spec": {"template": {"metadata": {"creationTimestamp": null, "labels": {}}}},
+        });
+        let expected = json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata,
+            "spec": {"template": {"metadata": {"labels": {}}}},
+        });
+        assert_eq!(without_status(served), expected);
+    }
 }

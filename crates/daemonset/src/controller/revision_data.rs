@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::model::{drop_null_timestamps, is_null_timestamp};
+
 /// The comparison of a revision's data with a template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Matching {
@@ -19,7 +21,8 @@ pub enum Matching {
 /// `{"spec":{"template":T}}`, where T is the template with `"$patch":"replace"` and without a null
 /// `creationTimestamp`, as servers write it since 1.34.
 pub fn data_for(template: &Value) -> Value {
-    let mut template = without_null_timestamps(template);
+    let mut template = template.clone();
+    drop_null_timestamps(&mut template);
     if let Value::Object(fields) = &mut template {
         fields.insert(PATCH.to_owned(), Value::String(REPLACE.to_owned()));
     }
@@ -29,18 +32,6 @@ pub fn data_for(template: &Value) -> Value {
 
 const PATCH: &str = "$patch";
 const REPLACE: &str = "replace";
-const CREATION_TIMESTAMP: &str = "creationTimestamp";
-
-fn without_null_timestamps(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let kept = fields.iter().filter(|(key, value)| !is_null_timestamp(key, value));
-            kept.map(|(key, value)| (key.clone(), without_null_timestamps(value))).collect()
-        }
-        Value::Array(items) => items.iter().map(without_null_timestamps).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
-}
 
 /// Whether a revision's `data` matches `template` (upstream: `Match`).
 pub fn matches(template: &Value, data: &Value, matching: Matching) -> bool {
@@ -54,9 +45,11 @@ pub fn matches(template: &Value, data: &Value, matching: Matching) -> bool {
     same_fields(stored, template, matching, |key| key != PATCH)
 }
 
-/// The template in a revision's `data`, without the patch directive; `None` if there is none.
+/// The template in a revision's `data`, without the patch directive and null timestamps; `None` if
+/// there is none.
 pub fn template_of(data: &Value) -> Option<Value> {
     let mut template = data.pointer("/spec/template")?.clone();
+    drop_null_timestamps(&mut template);
     if let Value::Object(fields) = &mut template {
         fields.remove(PATCH);
     }
@@ -95,10 +88,6 @@ fn same(a: &Value, b: &Value, matching: Matching) -> bool {
         }
         (a, b) => a == b,
     }
-}
-
-fn is_null_timestamp(key: &str, value: &Value) -> bool {
-    value.is_null() && key == CREATION_TIMESTAMP
 }
 
 /// The bytes of `value` as Go's `encoding/json` writes a map: keys sorted, no white space, Go's

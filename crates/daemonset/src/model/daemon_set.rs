@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::null_timestamps::drop_null_timestamps;
 use super::scheduling::null_as_default;
 use super::{
     DaemonSetName, IntOrPercent, LabelSelector, Labels, ManagedBy, NamespaceName, NodeName,
@@ -182,7 +183,8 @@ impl From<WireStrategy> for UpdateStrategy {
 /// `spec.template`: the whole JSON, with a typed view of the fields for placement and display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodTemplate {
-    /// The template as the API server serves it, or would after defaulting.
+    /// The template as the API server serves it, or would after defaulting, but without null
+    /// timestamps.
     raw: Arc<Value>,
     /// `metadata.labels`.
     pub labels: Labels,
@@ -205,7 +207,8 @@ impl PodTemplate {
     ///
     /// # Errors
     /// A field of the view has another type than in the API.
-    pub fn from_json(raw: Value) -> Result<Self, serde_json::Error> {
+    pub fn from_json(mut raw: Value) -> Result<Self, serde_json::Error> {
+        drop_null_timestamps(&mut raw);
         let view = TemplateView::deserialize(&raw)?;
         let spec = view.spec;
         let required = spec.affinity.and_then(|a| a.node_affinity).and_then(|a| a.required);
