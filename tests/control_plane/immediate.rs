@@ -10,6 +10,7 @@ mod cases;
 mod effects;
 mod hands;
 
+use crate::harness::kubernetes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,9 @@ const SOON: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_does_at_once_what_the_plan_says() {
+    if !kubernetes::since(33, "kubectl reads JSON documents with `---` between them") {
+        return;
+    }
     let plane = ControlPlane::builder()
         .audit()
         .without_admission("TaintNodesByCondition")

@@ -7,6 +7,7 @@
 mod census;
 mod shapes;
 
+use crate::harness::kubernetes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -29,6 +30,9 @@ type Creates = BTreeMap<String, BTreeSet<String>>;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_creates_pods_where_the_plan_does() {
+    if !kubernetes::since(35, "the gate TaintTolerationComparisonOperators") {
+        return;
+    }
     let plane = ControlPlane::builder()
         .without(Component::Scheduler)
         .without(Component::Kwok)

@@ -1,5 +1,6 @@
 //! Changes that the server would reject or alter are detected before any pod is deleted.
 
+use crate::harness::kubernetes;
 use std::thread;
 
 use super::*;
@@ -70,6 +71,9 @@ const RESTRICTED: &str = "pod-security.kubernetes.io/enforce=restricted";
 
 #[test]
 fn rejected_changes_are_detected_before_any_pod_is_deleted() {
+    if !kubernetes::since(36, "MutatingAdmissionPolicy is v1") {
+        return;
+    }
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;

@@ -1,5 +1,6 @@
 //! Migration of fields from client-side apply to server-side apply, by our rules and on the server.
 
+use crate::harness::kubernetes;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
@@ -36,6 +37,9 @@ pub(super) async fn migrate(client: &Client, live: &Value) -> Result<Option<Valu
 /// kubectl applies, then migrates, and applies again.
 #[tokio::test]
 async fn our_migration_matches_kubectl() {
+    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+        return;
+    }
     let plane = super::api_server();
     let client = plane.client();
     let (mut wrong, mut compared) = (Vec::new(), 0);

@@ -1,5 +1,6 @@
 //! Objects that random histories rarely produce, one for each rule.
 
+use crate::harness::kubernetes;
 use serde_json::{Value, json};
 
 use super::server::{self, Run};
@@ -111,6 +112,9 @@ fn volume() -> Value {
 
 #[tokio::test]
 async fn odd_objects_are_merged_alike() {
+    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+        return;
+    }
     let plane = api_server();
     let client = plane.client();
     let (mut count, mut wrong) = (Count::new(), Vec::new());

@@ -1,6 +1,7 @@
 //! A plan describes what then happens: after its handover of fields and its apply, the object is
 //! what `diff` showed, and the next plan is empty.
 
+use crate::harness::kubernetes;
 use daemonset::model::DesiredDaemonSet;
 use jiff::Timestamp;
 use kube::Client;
@@ -21,6 +22,9 @@ const PAIRS: u64 = 100;
 
 #[tokio::test]
 async fn a_plan_describes_what_happens_and_the_next_one_is_empty() {
+    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+        return;
+    }
     let plane = api_server();
     let client = plane.client();
     let (mut count, mut wrong) = (Count::new(), Vec::new());

@@ -365,3 +365,31 @@ fn kubelets_whose_clock_is_wrong_are_one_warning() {
         }
     }
 }
+
+#[test]
+fn fields_that_the_server_is_too_old_for_are_warned_about() {
+    let mut cluster = settled(1);
+    cluster.edit(|spec| {
+        spec["template"]["spec"]["hostnameOverride"] = json!("a");
+        spec["template"]["spec"]["hostUsers"] = json!(false);
+    });
+    let ours = desired(&cluster);
+    let (overridden, users) =
+        ("spec.template.spec.hostnameOverride (1.35)", "spec.template.spec.hostUsers (1.33)");
+    for (version, newer) in [
+        ("v1.32.13", vec![overridden, users]),
+        ("v1.34.4-eks-1", vec![overridden]),
+        ("v1.35.0", vec![]),
+        ("unknown", vec![]),
+    ] {
+        let mut live = snapshot(&cluster);
+        live.cluster.version = Some(version.to_owned());
+        let plan = planned(&live, std::slice::from_ref(&ours));
+        let found = plan.warnings.iter().find(|warning| warning.code == "newerFields");
+        let listed = found.and_then(|it| it.message.split_once("versions: "));
+        assert_eq!(
+            listed.map(|(_, fields)| fields.to_owned()).unwrap_or_default(),
+            newer.join(", ")
+        );
+    }
+}
