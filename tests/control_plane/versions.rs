@@ -14,12 +14,6 @@ fn newer_fields() -> Vec<(u32, Value, &'static str)> {
     let resize = json!([{"resourceName": "cpu", "restartPolicy": "NotRequired"}]);
     let data = json!([{"name": "data", "emptyDir": {}}]);
     let image = json!([{"name": "data", "image": {"reference": "data:1"}}]);
-    let claim = json!({
-        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
-        "volumeAttributesClassName": "fast",
-    });
-    let ephemeral =
-        json!([{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]);
     let claims = json!([{"name": "gpu", "resourceClaimName": "gpu"}]);
     let container = |field: &str, value: &Value| json!({"containers": [{"name": "agent", "image": "agent:1", field: value}]});
     let init = |field: &str, value: &Value| {
@@ -76,11 +70,6 @@ fn newer_fields() -> Vec<(u32, Value, &'static str)> {
             "/containers/0/securityContext/procMount",
         ),
         (35, json!({"volumes": image}), "/volumes/0/image"),
-        (
-            34,
-            json!({"volumes": ephemeral}),
-            "/volumes/0/ephemeral/volumeClaimTemplate/spec/volumeAttributesClassName",
-        ),
     ]
 }
 

@@ -17,7 +17,7 @@ use daemonset::model::{ClusterInfo, DesiredDaemonSet};
 type Field = (&'static [&'static str], u32);
 
 /// Fields that 1.36 keeps by default and 1.31 does not.
-const FIELDS: [Field; 19] = [
+const FIELDS: [Field; 18] = [
     // PodLevelResources
     (&["resources"], 34),
     // HostnameOverride
@@ -47,11 +47,6 @@ const FIELDS: [Field; 19] = [
     (&["initContainers", "*", "securityContext", "procMount"], 33),
     // ImageVolume
     (&["volumes", "*", "image"], 35),
-    // VolumeAttributesClass
-    (
-        &["volumes", "*", "ephemeral", "volumeClaimTemplate", "spec", "volumeAttributesClassName"],
-        34,
-    ),
 ];
 
 /// A warning when the template has fields that the server does not keep by default.
