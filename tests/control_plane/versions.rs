@@ -4,72 +4,58 @@ use serde_json::{Value, json};
 
 use crate::harness::{Component, ControlPlane, kubernetes, stdout};
 
-/// Fields of a pod's `spec`, each as a change of a template and the pointer to what it sets. The
-/// number is the first minor version that keeps it, by `docs/src/versions.md`.
-fn newer_fields() -> Vec<(u32, Value, &'static str)> {
+/// A field of a pod's `spec`: the first minor version that keeps it, by `docs/src/versions.md`; the
+/// change of a template that sets it; and the pointer to it.
+type Newer = (u32, Value, &'static str);
+
+fn of_pods() -> Vec<Newer> {
     let limits = json!({"limits": {"cpu": "1"}});
-    let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
-    let key = json!({"volumeName": "data", "path": "env", "key": "A"});
-    let env = json!([{"name": "A", "valueFrom": {"fileKeyRef": key}}]);
-    let resize = json!([{"resourceName": "cpu", "restartPolicy": "NotRequired"}]);
-    let data = json!([{"name": "data", "emptyDir": {}}]);
-    let image = json!([{"name": "data", "image": {"reference": "data:1"}}]);
     let claims = json!([{"name": "gpu", "resourceClaimName": "gpu"}]);
-    let container = |field: &str, value: &Value| json!({"containers": [{"name": "agent", "image": "agent:1", field: value}]});
-    let init = |field: &str, value: &Value| {
-        let always = json!({"name": "side", "image": "side:1", "restartPolicy": "Always"});
-        let mut change = json!({"initContainers": [always]});
-        change["initContainers"][0][field] = value.clone();
-        change
-    };
-    let with = |mut change: Value, field: &str, value: &Value| {
-        change[field] = value.clone();
-        change
-    };
-    let user = json!({"procMount": "Unmasked"});
-    let gpu = json!({"claims": [{"name": "gpu"}]});
-    let mut ruled = container("restartPolicy", &json!("Never"));
-    ruled["containers"][0]["restartPolicyRules"] = rules;
+    let image = json!([{"name": "data", "image": {"reference": "data:1"}}]);
+    let groups = json!({"supplementalGroupsPolicy": "Strict"});
+    let policy = json!({"seLinuxChangePolicy": "Recursive"});
     vec![
         (34, json!({"resources": limits}), "/resources"),
         (35, json!({"hostnameOverride": "agent"}), "/hostnameOverride"),
         (33, json!({"hostUsers": false}), "/hostUsers"),
         (34, json!({"resourceClaims": claims}), "/resourceClaims"),
-        (
-            34,
-            with(container("resources", &gpu), "resourceClaims", &claims),
-            "/containers/0/resources/claims",
-        ),
-        (
-            33,
-            json!({"securityContext": {"supplementalGroupsPolicy": "Strict"}}),
-            "/securityContext/supplementalGroupsPolicy",
-        ),
-        (
-            33,
-            json!({"securityContext": {"seLinuxChangePolicy": "Recursive"}}),
-            "/securityContext/seLinuxChangePolicy",
-        ),
-        (35, container("restartPolicy", &json!("Always")), "/containers/0/restartPolicy"),
-        (35, ruled, "/containers/0/restartPolicyRules"),
-        (33, container("resizePolicy", &resize), "/containers/0/resizePolicy"),
-        (33, init("resizePolicy", &resize), "/initContainers/0/resizePolicy"),
-        (
-            35,
-            with(container("env", &env), "volumes", &data),
-            "/containers/0/env/0/valueFrom/fileKeyRef",
-        ),
-        (
-            35,
-            with(init("env", &env), "volumes", &data),
-            "/initContainers/0/env/0/valueFrom/fileKeyRef",
-        ),
-        (
-            33,
-            with(container("securityContext", &user), "hostUsers", &json!(false)),
-            "/containers/0/securityContext/procMount",
-        ),
+        (33, json!({"securityContext": groups}), "/securityContext/supplementalGroupsPolicy"),
+        (33, json!({"securityContext": policy}), "/securityContext/seLinuxChangePolicy"),
         (35, json!({"volumes": image}), "/volumes/0/image"),
+    ]
+}
+
+fn of_containers() -> Vec<Newer> {
+    let action = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
+    let from_file = json!({"fileKeyRef": {"volumeName": "data", "path": "env", "key": "A"}});
+    let env = json!([{"name": "A", "valueFrom": from_file}]);
+    let resize = json!([{"resourceName": "cpu", "restartPolicy": "NotRequired"}]);
+    let container = |fields: Value| {
+        let mut container = json!({"name": "agent", "image": "agent:1"});
+        container.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        // What the others refer to.
+        json!({
+            "containers": [container], "volumes": [{"name": "data", "emptyDir": {}}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}], "hostUsers": false,
+        })
+    };
+    let sidecar = |field: &str, value: &Value| {
+        let mut sidecar = json!({"name": "side", "image": "side:1", "restartPolicy": "Always"});
+        sidecar[field] = value.clone();
+        json!({"initContainers": [sidecar], "volumes": [{"name": "data", "emptyDir": {}}]})
+    };
+    let restarts = json!({"restartPolicy": "Never", "restartPolicyRules": action});
+    let unmasked = json!({"securityContext": {"procMount": "Unmasked"}});
+    let gpu = json!({"resources": {"claims": [{"name": "gpu"}]}});
+    vec![
+        (34, container(gpu), "/containers/0/resources/claims"),
+        (35, container(json!({"restartPolicy": "Always"})), "/containers/0/restartPolicy"),
+        (35, container(restarts), "/containers/0/restartPolicyRules"),
+        (33, container(json!({"resizePolicy": resize})), "/containers/0/resizePolicy"),
+        (33, sidecar("resizePolicy", &resize), "/initContainers/0/resizePolicy"),
+        (35, container(json!({"env": env})), "/containers/0/env/0/valueFrom/fileKeyRef"),
+        (35, sidecar("env", &env), "/initContainers/0/env/0/valueFrom/fileKeyRef"),
+        (33, container(unmasked), "/containers/0/securityContext/procMount"),
     ]
 }
 
@@ -97,7 +83,7 @@ fn the_plan_warns_about_fields_that_this_server_does_not_keep() {
         .without(Component::Kwok)
         .start();
     let version = kubernetes::version().minor;
-    for (at, (since, change, pointer)) in newer_fields().into_iter().enumerate() {
+    for (at, (since, change, pointer)) in of_pods().into_iter().chain(of_containers()).enumerate() {
         let name = format!("agent-{at}");
         let manifest = agent(&name, &change).to_string();
         let plan = plane.ds_plan(&["-f", "m.json", "-o", "json"], &[("m.json", &manifest)]);

@@ -234,10 +234,10 @@ fn without(number: usize) -> String {
 
 #[test]
 fn approvers_need_every_verb_of_their_roles() {
+    const VERBS: usize = 8;
     if !kubernetes::since(33, "the server names the verb that a patch that creates lacks") {
         return;
     }
-    const VERBS: usize = 8;
     let builder = (0..VERBS)
         .fold(ControlPlane::builder(), |builder, number| builder.user(&without(number), &[]));
     let plane = builder.start();

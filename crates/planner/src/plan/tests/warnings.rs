@@ -374,11 +374,11 @@ fn fields_that_the_server_is_too_old_for_are_warned_about() {
         spec["template"]["spec"]["hostUsers"] = json!(false);
     });
     let ours = desired(&cluster);
-    let (overridden, users) =
+    let (hostname, users) =
         ("spec.template.spec.hostnameOverride (1.35)", "spec.template.spec.hostUsers (1.33)");
     for (version, newer) in [
-        ("v1.32.13", vec![overridden, users]),
-        ("v1.34.4-eks-1", vec![overridden]),
+        ("v1.32.13", vec![hostname, users]),
+        ("v1.34.4-eks-1", vec![hostname]),
         ("v1.35.0", vec![]),
         ("unknown", vec![]),
     ] {
