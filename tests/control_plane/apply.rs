@@ -4,6 +4,7 @@
 mod approved;
 mod cost;
 mod emptied;
+mod flux;
 mod in_cluster;
 mod interference;
 mod killed;

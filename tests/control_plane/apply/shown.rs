@@ -16,7 +16,7 @@ use testkit::pages::pages;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Tests that run a block themselves.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 9] = [
     "it::rehearsal",
     "it::fleet",
     "it::steps",
@@ -25,6 +25,7 @@ const ELSEWHERE: [&str; 8] = [
     "it::notification_examples",
     "the pipeline itself",
     "apply::walk",
+    "apply::flux",
 ];
 
 /// A policy whose first step waits for approval.

@@ -211,6 +211,14 @@ fn module(tool: &Tool) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/tools").join(tool.folder)
 }
 
+/// The folder of the sources of `dependency`, a module that a tool needs.
+pub(crate) fn sources_of(tool: &Tool, dependency: &str) -> PathBuf {
+    let output = go(&module(tool)).args(["list", "-m", "-f", "{{.Dir}}", dependency]).output();
+    let output = output.expect("Go was there to build it");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("a path in UTF-8").trim().into()
+}
+
 /// Locks the cache for building until drop.
 fn locked(cache: &Path) -> File {
     let lock = cache::lock_file(&cache.join("build.lock"));

@@ -1,0 +1,214 @@
+//! A running kustomize-controller, and the source that it applies.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::harness::go_build::{self, Tool};
+use crate::harness::ports::Port;
+use crate::harness::watchdog::{Watched, log_tail};
+use crate::harness::{ControlPlane, wait_until};
+
+const PACKAGE: &str = "github.com/fluxcd/kustomize-controller";
+const TOOL: [Tool; 1] = [Tool {
+    folder: "flux",
+    programs: &[("kustomize-controller", PACKAGE)],
+    tags: "",
+    cold: "4 minutes",
+}];
+/// The user of the controller at the API server.
+pub(super) const FLUX: &str = "flux";
+/// The namespace of its own objects, and the name of both.
+const NAMESPACE: &str = "flux-system";
+const NAME: &str = "fleet";
+/// How often it compares the cluster with its source, in the notation of Flux.
+const INTERVAL: &str = "3s";
+const SOON: Duration = Duration::from_mins(2);
+
+/// Flux, without its source-controller: what that would have fetched from git is in a
+/// `GitRepository` that the test writes, with an archive that the test serves. The dependencies of
+/// the source-controller cannot be had everywhere; the one that applies is what matters here.
+pub(super) struct Flux<'p> {
+    plane: &'p ControlPlane,
+    archive: Arc<Mutex<Vec<u8>>>,
+    port: u16,
+    folder: TempDir,
+    process: Watched,
+}
+
+impl<'p> Flux<'p> {
+    /// Starts it. The control plane has the user [`FLUX`].
+    pub(super) fn start(plane: &'p ControlPlane) -> Self {
+        let program = go_build::folder_with(&TOOL, &["kustomize-controller"]);
+        let sources = go_build::sources_of(&TOOL[0], PACKAGE);
+        let kinds =
+            sources.join("config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml");
+        plane.apply_yaml(&fs::read_to_string(kinds).unwrap());
+        for (kind, plural) in [
+            ("GitRepository", "gitrepositories"),
+            ("OCIRepository", "ocirepositories"),
+            ("Bucket", "buckets"),
+            ("ExternalArtifact", "externalartifacts"),
+        ] {
+            plane.apply_yaml(&source_kind(kind, plural).to_string());
+        }
+        let kinds = ["crd", "--all", "--for=condition=Established", "--timeout=60s"];
+        plane.kubectl(&[&["wait"], &kinds[..]].concat());
+        plane.kubectl(&["create", "namespace", NAMESPACE]);
+        let archive = Arc::default();
+        let port = serve(Arc::clone(&archive));
+        let folder = tempfile::tempdir().unwrap();
+        let health = Port::free();
+        let mut command = Command::new(program.join("kustomize-controller"));
+        command
+            .args(["--watch-all-namespaces", "--enable-leader-election=false"])
+            .args(["--metrics-addr=0", "--requeue-dependency=1s"])
+            .arg(format!("--health-addr=127.0.0.1:{}", health.number()))
+            .env("KUBECONFIG", plane.kubeconfig_of(FLUX))
+            .env("RUNTIME_NAMESPACE", NAMESPACE)
+            .env("TMPDIR", folder.path())
+            .current_dir(folder.path());
+        let process = Watched::spawn(&command, &folder.path().join("log"));
+        Self { plane, archive, port, folder, process }
+    }
+
+    /// A commit: from now on the source has these manifests and no others. Returns when they are
+    /// applied.
+    pub(super) fn commit(&mut self, revision: &str, manifests: &str) {
+        let archive = archive_of(self.folder.path(), manifests);
+        let digest = Sha256::digest(&archive).into_iter().map(|byte| format!("{byte:02x}"));
+        let digest = format!("sha256:{}", digest.collect::<String>());
+        let size = archive.len();
+        *self.archive.lock().unwrap() = archive;
+        let revision = format!("main@sha1:{revision}");
+        let artifact = json!({
+            "url": format!("http://127.0.0.1:{}/{revision}.tar.gz", self.port),
+            "path": format!("gitrepository/{NAMESPACE}/{NAME}/{revision}.tar.gz"),
+            "revision": revision,
+            "digest": digest,
+            "size": size,
+            "lastUpdateTime": "2026-01-01T00:00:00Z",
+        });
+        self.plane.apply_yaml(&objects());
+        let fetched =
+            json!({"status": {"observedGeneration": 1, "artifact": artifact}}).to_string();
+        let status = ["--subresource=status", "--type=merge", "-p", &fetched];
+        self.kubectl(&[&["patch", "gitrepository", NAME], &status[..]].concat());
+        let applied = "--output=jsonpath={.status.lastAppliedRevision}";
+        let what = format!("Flux to apply {revision}");
+        wait_until(&what, SOON, || {
+            let log = self.folder.path().join("log");
+            assert!(self.process.ended().is_none(), "Flux ended; {}", log_tail(&log));
+            self.kubectl(&["get", "kustomization", NAME, applied]) == revision
+        });
+    }
+
+    /// Stops or continues its comparisons, as `flux suspend` and `flux resume` do.
+    pub(super) fn suspend(&self, suspend: bool) {
+        let patch = json!({"spec": {"suspend": suspend}}).to_string();
+        self.kubectl(&["patch", "kustomization", NAME, "--type=merge", "-p", &patch]);
+    }
+
+    /// The number of comparisons that it has finished since it was started.
+    pub(super) fn comparisons(&self) -> usize {
+        let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
+        log.matches("Reconciliation finished").count()
+    }
+
+    /// Waits until it has compared the cluster with its source from beginning to end.
+    pub(super) fn compares(&self) {
+        let before = self.comparisons();
+        // The first of these may have begun before.
+        wait_until("Flux to compare twice", SOON, || self.comparisons() >= before + 2);
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        self.plane.kubectl(&[&["--namespace", NAMESPACE], arguments].concat())
+    }
+}
+
+/// A kind of sources, with any fields.
+fn source_kind(kind: &str, plural: &str) -> Value {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.source.toolkit.fluxcd.io")},
+        "spec": {
+            "group": "source.toolkit.fluxcd.io",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": any},
+            }],
+        },
+    })
+}
+
+/// The source, and what is applied from it.
+fn objects() -> String {
+    format!(
+        "
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {{name: {NAME}, namespace: {NAMESPACE}}}
+spec: {{interval: 1m, url: 'https://git.example/fleet'}}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {{name: {NAME}, namespace: {NAMESPACE}}}
+spec:
+  interval: {INTERVAL}
+  path: ./
+  prune: true
+  sourceRef: {{kind: GitRepository, name: {NAME}}}
+"
+    )
+}
+
+/// A compressed archive with these manifests in one file.
+fn archive_of(folder: &Path, manifests: &str) -> Vec<u8> {
+    let root = folder.join("source");
+    fs::create_dir_all(&root).unwrap();
+    fs::write(root.join("fleet.yaml"), manifests).unwrap();
+    let tar = Command::new("tar").args(["-czf", "-", "-C"]).arg(&root).arg(".").output().unwrap();
+    assert!(tar.status.success(), "{}", String::from_utf8_lossy(&tar.stderr));
+    tar.stdout
+}
+
+/// Serves the archive at every path until the test process ends; returns the port.
+fn serve(archive: Arc<Mutex<Vec<u8>>>) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let archive = archive.lock().unwrap().clone();
+            // The controller may have given up.
+            let _ = answer(&stream, &archive);
+        }
+    });
+    port
+}
+
+fn answer(mut stream: &TcpStream, archive: &[u8]) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    while reader.read_line(&mut line)? > 2 {
+        line.clear();
+    }
+    let length = archive.len();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/gzip\r\nConnection: close\r\n";
+    write!(stream, "{head}Content-Length: {length}\r\n\r\n")?;
+    stream.write_all(archive)
+}
