@@ -66,9 +66,9 @@ impl Step<'_, '_> {
         if checked.has_failed || is_overdue {
             return Paced::Failed(BTreeMap::new());
         }
-        match self.pull(view, replacer, &policy, &evaluation) {
-            Pulling::Again => return Paced::Wait,
-            Pulling::GoOn => {}
+        // Which nodes begin next is not known before the answer: no pull begins or is given up.
+        if !checked.is_asking && self.pull(view, replacer, &policy, &evaluation) == Pulling::Again {
+            return Paced::Wait;
         }
         let next = match self.observed.siblings {
             None => next_deletes::next(view, self.state, replacer, &evaluation, None),

@@ -61,6 +61,24 @@ fn a_node_begins_after_its_images_are_there_and_the_first_comes_before_the_write
     assert!(run.sim.pullers.iter().all(|it| it.terminating), "{:?}", run.sim.pullers);
 }
 
+/// Found by the simulation: a pull that took longer than the interval of a gate was given up at each
+/// question, and begun again, for ever.
+#[test]
+fn a_pull_is_not_given_up_while_a_gate_is_asked() {
+    let mut sim = Sim::of(3, &json!(1));
+    for node in 0..3 {
+        sim.pulls.insert(format!("node-{node}"), Some(15));
+    }
+    let gate = json!({
+        "name": "errors", "interval": "10s",
+        "prometheus": {"address": "https://prom.example", "query": "errors", "max": 1},
+    });
+    let run = apply(sim, &json!({"gates": [gate], "prePull": {"parallel": 1}})).finish();
+    assert_eq!(*run.outcome(), Outcome::Done);
+    let pulls = course(&run).into_iter().filter(|it| it.starts_with("pulls")).collect::<Vec<_>>();
+    assert_eq!(pulls, ["pulls node-0", "pulls node-1", "pulls node-2"]);
+}
+
 #[test]
 fn no_more_nodes_pull_at_a_time_than_allowed() {
     for (parallel, most) in [(1, 1), (3, 3), (100, 7)] {
