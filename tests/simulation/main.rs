@@ -80,8 +80,8 @@ use scenario::Scenario;
 const SEEDS: u64 = 500;
 
 /// The stories of the seeds before this one have checks and pulls. With these, a later one finds a run
-/// that does not end (`cargo run --release --example soak -- --checks --from 925`).
-const CHECKED: u64 = 300;
+/// that does not end (`cargo run --release --example soak -- --checks --from 2078`).
+const CHECKED: u64 = 2_000;
 
 /// The number of seeds: `SIMULATION_SEEDS`, or the default.
 #[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
