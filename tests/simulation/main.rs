@@ -79,8 +79,8 @@ use scenario::Scenario;
 /// The default number of seeds: a debug build takes some minutes, most of them for stories.
 const SEEDS: u64 = 500;
 
-/// The stories of the seeds before this one have checks and pulls. With these, a later one finds a run
-/// that does not end (`cargo run --release --example soak -- --checks --from 2078`).
+/// The stories of the seeds before this one have checks and pulls. More of them are tried by
+/// `cargo run --release --example soak -- --checks --stories`.
 const CHECKED: u64 = 2_000;
 
 /// The number of seeds: `SIMULATION_SEEDS`, or the default.

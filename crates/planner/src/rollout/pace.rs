@@ -83,7 +83,11 @@ impl Step<'_, '_> {
             }
         };
         match next {
-            Next::Held(_) if checked.is_asking => Paced::Wait,
+            Next::Held(_) if checked.is_asking => {
+                // A stall from before may continue; it is only not known.
+                self.is_stalled = true;
+                Paced::Wait
+            }
             Next::Held(waits_for) => Paced::Held(waits_for),
             // Not even a delete that is sent again.
             Next::Delete(_) if is_held_by_check(&evaluation) => Paced::Wait,

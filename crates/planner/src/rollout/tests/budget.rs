@@ -232,6 +232,20 @@ fn too_many_dead_nodes_pause_with_that_reason() {
     assert_eq!(left.values().filter(counts).count(), 1);
 }
 
+/// Found by the simulation: at each question the time began anew, and the run never ended.
+#[test]
+fn they_do_also_while_a_precondition_is_asked_again_and_again() {
+    let asked = json!({"name": "quiet", "interval": "10s", "http": {"url": "https://x"}});
+    let asked = super::steps::policy(json!({"preconditions": [asked]})).preconditions;
+    let run = with_dead_nodes(7).with(|task| task.pace.preconditions = asked).finish();
+    let Outcome::Paused { why: PauseReason::MaxUnavailableReached { seconds, .. } } = run.outcome()
+    else {
+        panic!("{}", run.outcome())
+    };
+    assert!((120..140).contains(seconds), "{seconds}");
+    assert_eq!(run.deletes.len(), 0);
+}
+
 #[test]
 fn ready_pods_on_nodes_that_are_not_keep_it_paused() {
     let mut sim = Sim::of(3, &json!(1));
