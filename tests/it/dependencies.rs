@@ -83,6 +83,14 @@ fn files_of(package: &str) -> Vec<PathBuf> {
     rust_files::below(folders.map(|name| folder.join(name)))
 }
 
+/// The examples in a package's README, which run as its tests.
+fn examples_of(package: &str) -> String {
+    let readme = fs::read_to_string(Path::new(ROOT).join(package).join("README.md"));
+    let readme = readme.unwrap_or_default();
+    let blocks = readme.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.collect()
+}
+
 /// The words of a code, without its comments.
 fn words(code: &str) -> BTreeSet<&str> {
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -94,8 +102,9 @@ fn each_dependency_is_used() {
     let mut unused = BTreeSet::new();
     for package in packages() {
         let manifest = text(&format!("{package}/Cargo.toml"));
-        let code: Vec<String> =
-            files_of(&package).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+        let sources = files_of(&package);
+        let sources = sources.iter().map(|file| fs::read_to_string(file).unwrap());
+        let code: Vec<String> = sources.chain([examples_of(&package)]).collect();
         let used: BTreeSet<&str> = code.iter().flat_map(|code| words(code)).collect();
         for name in dependencies(&manifest, |heading| is_normal(heading) || is_dev(heading)) {
             if !used.contains(name.replace('-', "_").as_str()) {
