@@ -19,6 +19,7 @@ use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use process::Sampled;
 use serde::de::IgnoredAny;
@@ -85,6 +86,13 @@ impl Row {
         self.printed = fs::metadata(output).unwrap().len();
         sampled
     }
+
+    /// In seconds.
+    fn median_and_least(&self, of: fn(&Sampled) -> Duration) -> [f64; 2] {
+        let mut all: Vec<f64> = self.taken.iter().map(|it| of(it).as_secs_f64()).collect();
+        all.sort_by(f64::total_cmp);
+        [all[all.len() / 2], all[0]]
+    }
 }
 
 /// The commands, of which the first is the one that all ratios refer to.
@@ -109,21 +117,16 @@ fn rows(recording: &Path, manifests: &Path, arguments: &[String]) -> Vec<Row> {
     rows
 }
 
+fn both([median, least]: [f64; 2]) -> String {
+    format!("{median:.2} ({least:.2})")
+}
+
 fn print(rows: &[Row]) {
     println!("| | time | CPU | ratio | resident | anonymous | printed |");
     println!("|---|---|---|---|---|---|---|");
     for row in rows {
-        let both = |of: &dyn Fn(&Sampled) -> f64, of_first: Option<()>| {
-            let all = |row: &Row| {
-                let mut all: Vec<f64> = row.taken.iter().map(of).collect();
-                all.sort_by(f64::total_cmp);
-                [all[all.len() / 2], all[0]]
-            };
-            let reference = of_first.map_or([1.0; 2], |()| all(&rows[0]));
-            let [median, least] = all(row);
-            format!("{:.2} ({:.2})", median / reference[0], least / reference[1])
-        };
-        let wall = |it: &Sampled| it.wall.as_secs_f64();
+        let [wall, first] = [row, &rows[0]].map(|row| row.median_and_least(|it| it.wall));
+        let cpu = row.median_and_least(|it| it.cpu);
         let most = |of: fn(&Sampled) -> u64| {
             let most = row.taken.iter().map(of).max().unwrap_or_default();
             format!("{} MiB", most >> 20)
@@ -131,9 +134,9 @@ fn print(rows: &[Row]) {
         println!(
             "| {} | {} s | {} s | {} | {} | {} | {} KiB |",
             row.name,
-            both(&wall, None),
-            both(&|it| it.cpu.as_secs_f64(), None),
-            both(&wall, Some(())),
+            both(wall),
+            both(cpu),
+            both([wall[0] / first[0], wall[1] / first[1]]),
             most(|it| it.resident),
             most(|it| it.anonymous),
             row.printed >> 10,

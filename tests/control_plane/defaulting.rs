@@ -1,7 +1,6 @@
 //! Our defaulting of a manifest, compared with the object that a real API server serves after
 //! creating it, and with the bytes that the real controller stores in its revision.
 
-use crate::harness::kubernetes;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use manifest::{self, Errors, FieldValidation, Options};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::harness::{Component, ControlPlane, wait_until};
+use crate::harness::{Component, ControlPlane, kubernetes, wait_until};
 use crate::upstream;
 
 /// The timeout for what an idle machine does in a second or two.
@@ -73,7 +72,7 @@ fn compare(plane: &ControlPlane, text: &str) -> Result<Vec<(String, Value)>, Str
         let object = plane.kubectl(&["get", "daemonset", name, &namespace_flag, "--output=json"]);
         let object: Value = serde_json::from_str(&object).unwrap();
         let (mut theirs, mine) = (decided(&object), decided(&daemon_set.raw));
-        let has_nulls = kubernetes::version().minor < 34;
+        let has_nulls = kubernetes::version().minor < kubernetes::NO_NULL_TIMESTAMPS;
         if has_nulls {
             drop_null_timestamps(&mut theirs);
         }

@@ -1,9 +1,8 @@
 //! `diff` matches `kubectl diff`, line by line.
 
-use crate::harness::kubernetes;
 use serde_json::{Value, json};
 
-use crate::harness::{Component, ControlPlane, FakeNode, ds_plan_offline, stdout};
+use crate::harness::{Component, ControlPlane, FakeNode, ds_plan_offline, kubernetes, stdout};
 
 fn agent() -> Value {
     json!({
@@ -149,7 +148,7 @@ fn api_only() -> ControlPlane {
 /// Client-side apply has no field owners, and neither has a recording without managed fields.
 #[test]
 fn diffs_match_client_side_apply() {
-    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+    if !kubernetes::keeps_templates_as_sent() {
         return;
     }
     let plane = api_only();
@@ -163,7 +162,7 @@ fn diffs_match_client_side_apply() {
 
 #[test]
 fn diffs_match_server_side_apply() {
-    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+    if !kubernetes::keeps_templates_as_sent() {
         return;
     }
     let plane = api_only();

@@ -13,8 +13,7 @@ mod player;
 mod reading;
 mod watching;
 
-use crate::harness::kubernetes;
-use crate::harness::{Component, ControlPlane};
+use crate::harness::{Component, ControlPlane, kubernetes};
 
 use self::player::{Story, play};
 

@@ -18,13 +18,13 @@ mod transcript;
 mod view;
 mod watcher;
 
-use crate::harness::kubernetes;
 use std::collections::BTreeMap;
 
 use similar::TextDiff;
 
 use self::scenarios::scenarios;
 use self::step::{Scenario, Step};
+use crate::harness::kubernetes;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_cluster_behaves_like_a_real_one() {

@@ -1,11 +1,10 @@
 //! `history` and `status` match kubectl on the same cluster.
 
-use crate::harness::kubernetes;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Component, ControlPlane, FakeNode, stdout, wait_for};
+use crate::harness::{Component, ControlPlane, FakeNode, kubernetes, stdout, wait_for};
 
 const SOON: Duration = Duration::from_mins(1);
 

@@ -10,7 +10,6 @@ mod cases;
 mod effects;
 mod hands;
 
-use crate::harness::kubernetes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -22,7 +21,7 @@ use planner::plan::{Counters, DaemonSetPlan, Plan};
 use serde_json::{Value, json};
 
 use crate::controller::{Verb, acts, counters, daemon_sets, pods, settle};
-use crate::harness::{Component, ControlPlane, wait_until_async};
+use crate::harness::{Component, ControlPlane, kubernetes, wait_until_async};
 use crate::planning::{desired_of, documents, live, planned};
 use cases::{Case, GONE, NO_EXECUTE, NO_SCHEDULE, Past, cases, nodes};
 use effects::{Effects, When, done};

@@ -7,7 +7,6 @@
 mod census;
 mod shapes;
 
-use crate::harness::kubernetes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use planner::plan::{Action, ActionTotals, Coded, Plan, Reason, status};
 use serde_json::Value;
 
 use crate::controller::{self, counters, key, node_of, owner_of, pods, settle};
-use crate::harness::{Component, ControlPlane, wait_until_async};
+use crate::harness::{Component, ControlPlane, kubernetes, wait_until_async};
 use crate::planning::{desired_of, documents, live, planned};
 use census::Census;
 use shapes::{NAMESPACES, comparing, daemon_sets, nodes};

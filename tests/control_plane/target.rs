@@ -9,7 +9,6 @@ mod schema;
 mod server;
 mod story;
 
-use crate::harness::kubernetes;
 use std::collections::BTreeMap;
 
 use daemonset::model::{DesiredDaemonSet, ManifestFile, TEMPLATE_GENERATION_ANNOTATION};
@@ -20,7 +19,7 @@ use planner::plan::settled;
 use serde_json::{Value, json};
 use ssa::{self, DAEMON_SET, Error, FieldPath, Literal, Manager, Manifest, Merged, PathStep};
 
-use crate::harness::{Component, ControlPlane};
+use crate::harness::{Component, ControlPlane, kubernetes};
 use server::{Answer, Run};
 use testkit::random::Random;
 
@@ -52,7 +51,7 @@ struct Case<'c> {
 
 #[tokio::test]
 async fn the_result_of_an_apply_matches_the_server() {
-    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+    if !kubernetes::keeps_templates_as_sent() {
         return;
     }
     let plane = api_server();

@@ -3,7 +3,6 @@
 
 mod random;
 
-use crate::harness::kubernetes;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -12,7 +11,7 @@ use kube::Client;
 use manifest::{self, FieldError, RefusedBy};
 use serde_json::Value;
 
-use crate::harness::{Component, ControlPlane};
+use crate::harness::{Component, ControlPlane, kubernetes};
 use random::Maker;
 use testkit::invalid::{self, Row};
 

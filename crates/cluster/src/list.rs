@@ -5,9 +5,9 @@
 //!
 //! A page has 500 objects. In protobuf, each object is decoded as soon as it has arrived (`portion`),
 //! so that of each page in flight one object is in memory. A page of JSON is decoded as a whole, on
-//! another thread while the next ones are fetched. A snapshot reads the pages of nodes, and for each selected
-//! namespace the pages of its pods, DaemonSets and revisions; in addition one list of namespaces and
-//! the version. The number of DaemonSets does not matter.
+//! another thread while the next ones are fetched. A snapshot reads the pages of nodes, and for each
+//! selected namespace the pages of its pods, DaemonSets and revisions; in addition one list of
+//! namespaces and the version. The number of DaemonSets does not matter.
 
 mod portion;
 

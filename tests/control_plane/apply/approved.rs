@@ -1,11 +1,11 @@
 //! Approving steps: only with the role of approvers, once, and only when it is a step's turn.
 
-use crate::harness::kubernetes;
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
 use super::*;
+use crate::harness::kubernetes;
 use daemonset::model::{PolicyStep, STEPS_ANNOTATION, StepNote, StepsNote};
 use planner::approval::step_digest;
 

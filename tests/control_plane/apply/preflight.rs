@@ -1,9 +1,9 @@
 //! Changes that the server would reject or alter are detected before any pod is deleted.
 
-use crate::harness::kubernetes;
 use std::thread;
 
 use super::*;
+use crate::harness::kubernetes;
 
 const NODES: usize = 4;
 

@@ -27,6 +27,9 @@ const SUPPORTED: [Kubernetes; 3] = [
     Kubernetes { minor: 36, module: "kubernetes" },
 ];
 
+/// Servers before 1.34 add a null `creationTimestamp` to templates.
+pub(crate) const NO_NULL_TIMESTAMPS: u32 = 34;
+
 /// The version that this test process runs on.
 pub(crate) fn version() -> Kubernetes {
     static VERSION: OnceLock<Kubernetes> = OnceLock::new();
@@ -61,6 +64,12 @@ pub(crate) fn since(minor: u32, why: &str) -> bool {
         let _ = writeln!(io::stderr(), "{}", skipped(test, minor, why, ours));
     }
     ours >= minor
+}
+
+/// [`since`], for tests that compare whole objects with those of the server.
+#[must_use = "the test has to return if the version is too old"]
+pub(crate) fn keeps_templates_as_sent() -> bool {
+    since(NO_NULL_TIMESTAMPS, "the server adds a null creationTimestamp to templates")
 }
 
 /// The line about a skipped test.

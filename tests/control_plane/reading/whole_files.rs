@@ -1,11 +1,10 @@
 //! Whole files: those that kubectl rejects with a real API server and strict validation, our reader
 //! rejects, and it finds as many DaemonSets as kubectl in the others.
 
-use crate::harness::kubernetes;
 use daemonset::model::ManifestFile;
 use manifest::{FieldValidation, NotObjects, Options};
 
-use crate::harness::{Component, ControlPlane};
+use crate::harness::{Component, ControlPlane, kubernetes};
 
 const DAEMON_SET: &str = "apiVersion: apps/v1
 kind: DaemonSet

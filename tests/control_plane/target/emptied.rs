@@ -2,7 +2,6 @@
 //! second. `ds-apply` sends a manifest that results in the second object at once, with the same
 //! field ownership as plain applies.
 
-use crate::harness::kubernetes;
 use serde_json::{Value, json};
 
 use planner::plan::{sent, settled};
@@ -10,6 +9,7 @@ use planner::plan::{sent, settled};
 use super::odd::{daemon_set, env};
 use super::server::{self, Answer, Run};
 use super::{APPLIER, api_server, decided, desired, equal, ownership_in};
+use crate::harness::kubernetes;
 use crate::planning;
 
 /// The first manifest, and the one that empties a struct; each for the container and for the pod.
@@ -91,7 +91,7 @@ async fn applied(client: &kube::Client, object: &Value) -> Value {
 
 #[tokio::test]
 async fn one_apply_has_the_same_result_as_several() {
-    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+    if !kubernetes::keeps_templates_as_sent() {
         return;
     }
     let plane = api_server();

@@ -1,11 +1,11 @@
 //! Migration of fields from client-side apply to server-side apply, by our rules and on the server.
 
-use crate::harness::kubernetes;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
 use super::{APPLIER, decided, defaulted, equal, ours, ownership_in, server, story, timeless};
+use crate::harness::kubernetes;
 use testkit::manifests;
 use testkit::random::Random;
 
@@ -37,7 +37,7 @@ pub(super) async fn migrate(client: &Client, live: &Value) -> Result<Option<Valu
 /// kubectl applies, then migrates, and applies again.
 #[tokio::test]
 async fn our_migration_matches_kubectl() {
-    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+    if !kubernetes::keeps_templates_as_sent() {
         return;
     }
     let plane = super::api_server();

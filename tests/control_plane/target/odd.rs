@@ -1,10 +1,10 @@
 //! Objects that random histories rarely produce, one for each rule.
 
-use crate::harness::kubernetes;
 use serde_json::{Value, json};
 
 use super::server::{self, Run};
 use super::{APPLIER, Case, Count, api_server};
+use crate::harness::kubernetes;
 
 const AGENT: &str = "/spec/template/spec/containers/0";
 
@@ -112,7 +112,7 @@ fn volume() -> Value {
 
 #[tokio::test]
 async fn odd_objects_are_merged_alike() {
-    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+    if !kubernetes::keeps_templates_as_sent() {
         return;
     }
     let plane = api_server();

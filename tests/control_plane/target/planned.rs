@@ -1,7 +1,6 @@
 //! A plan describes what then happens: after its handover of fields and its apply, the object is
 //! what `diff` showed, and the next plan is empty.
 
-use crate::harness::kubernetes;
 use daemonset::model::DesiredDaemonSet;
 use jiff::Timestamp;
 use kube::Client;
@@ -13,7 +12,7 @@ use std::collections::BTreeSet;
 
 use super::server::{self, Answer, Run};
 use super::{APPLIER, Count, api_server, decided, desired, equal, story};
-use crate::harness::ControlPlane;
+use crate::harness::{ControlPlane, kubernetes};
 use crate::planning;
 use testkit::random::Random;
 
@@ -22,7 +21,7 @@ const PAIRS: u64 = 100;
 
 #[tokio::test]
 async fn a_plan_describes_what_happens_and_the_next_one_is_empty() {
-    if !kubernetes::since(34, "the server adds a null creationTimestamp to templates") {
+    if !kubernetes::keeps_templates_as_sent() {
         return;
     }
     let plane = api_server();

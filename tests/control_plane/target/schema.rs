@@ -1,10 +1,10 @@
 //! The table of how fields merge, generated again from the API server.
 
-use crate::harness::kubernetes;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::harness::kubernetes;
 use serde_json::{Map, Value, json};
 
 const DAEMON_SET: &str = "io.k8s.api.apps.v1.DaemonSet";

@@ -54,7 +54,8 @@ impl<'a> super::Wire<'a> for Wire<'a> {
 }
 
 /// The raw object for diffs, without its status and with `managedFields`, which show the owners of
-/// fields. Its template has no null timestamps, as the typed one. Adds `apiVersion` and `kind`, which items of a typed list do not have.
+/// fields. Its template has no null timestamps, as the typed one. Adds `apiVersion` and `kind`, which
+/// items of a typed list do not have.
 fn without_status(mut whole: Value) -> Value {
     if let Value::Object(fields) = &mut whole {
         fields.remove("status");

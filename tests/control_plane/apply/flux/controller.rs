@@ -1,12 +1,8 @@
 //! A running kustomize-controller, and the source that it applies.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -16,7 +12,7 @@ use tempfile::TempDir;
 use crate::harness::go_build::{self, Tool};
 use crate::harness::ports::Port;
 use crate::harness::watchdog::{Watched, log_tail};
-use crate::harness::{ControlPlane, wait_until};
+use crate::harness::{ControlPlane, Served, wait_until};
 
 const PACKAGE: &str = "github.com/fluxcd/kustomize-controller";
 const TOOL: [Tool; 1] = [Tool {
@@ -39,8 +35,7 @@ const SOON: Duration = Duration::from_mins(2);
 /// the source-controller cannot be had everywhere; the one that applies is what matters here.
 pub(super) struct Flux<'p> {
     plane: &'p ControlPlane,
-    archive: Arc<Mutex<Vec<u8>>>,
-    port: u16,
+    archive: Served,
     folder: TempDir,
     process: Watched,
 }
@@ -64,8 +59,7 @@ impl<'p> Flux<'p> {
         let kinds = ["crd", "--all", "--for=condition=Established", "--timeout=60s"];
         plane.kubectl(&[&["wait"], &kinds[..]].concat());
         plane.kubectl(&["create", "namespace", NAMESPACE]);
-        let archive = Arc::default();
-        let port = serve(Arc::clone(&archive));
+        let archive = Served::start("application/gzip");
         let folder = tempfile::tempdir().unwrap();
         let health = Port::free();
         let mut command = Command::new(program.join("kustomize-controller"));
@@ -78,7 +72,7 @@ impl<'p> Flux<'p> {
             .env("TMPDIR", folder.path())
             .current_dir(folder.path());
         let process = Watched::spawn(&command, &folder.path().join("log"));
-        Self { plane, archive, port, folder, process }
+        Self { plane, archive, folder, process }
     }
 
     /// A commit: from now on the source has these manifests and no others. Returns when they are
@@ -88,10 +82,10 @@ impl<'p> Flux<'p> {
         let digest = Sha256::digest(&archive).into_iter().map(|byte| format!("{byte:02x}"));
         let digest = format!("sha256:{}", digest.collect::<String>());
         let size = archive.len();
-        *self.archive.lock().unwrap() = archive;
+        self.archive.set(archive);
         let revision = format!("main@sha1:{revision}");
         let artifact = json!({
-            "url": format!("http://127.0.0.1:{}/{revision}.tar.gz", self.port),
+            "url": format!("http://{}/{revision}.tar.gz", self.archive.address()),
             "path": format!("gitrepository/{NAMESPACE}/{NAME}/{revision}.tar.gz"),
             "revision": revision,
             "digest": digest,
@@ -119,7 +113,7 @@ impl<'p> Flux<'p> {
     }
 
     /// The number of comparisons that it has finished since it was started.
-    pub(super) fn comparisons(&self) -> usize {
+    fn comparisons(&self) -> usize {
         let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
         log.matches("Reconciliation finished").count()
     }
@@ -185,30 +179,4 @@ fn archive_of(folder: &Path, manifests: &str) -> Vec<u8> {
     let tar = Command::new("tar").args(["-czf", "-", "-C"]).arg(&root).arg(".").output().unwrap();
     assert!(tar.status.success(), "{}", String::from_utf8_lossy(&tar.stderr));
     tar.stdout
-}
-
-/// Serves the archive at every path until the test process ends; returns the port.
-fn serve(archive: Arc<Mutex<Vec<u8>>>) -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let archive = archive.lock().unwrap().clone();
-            // The controller may have given up.
-            let _ = answer(&stream, &archive);
-        }
-    });
-    port
-}
-
-fn answer(mut stream: &TcpStream, archive: &[u8]) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    while reader.read_line(&mut line)? > 2 {
-        line.clear();
-    }
-    let length = archive.len();
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/gzip\r\nConnection: close\r\n";
-    write!(stream, "{head}Content-Length: {length}\r\n\r\n")?;
-    stream.write_all(archive)
 }
