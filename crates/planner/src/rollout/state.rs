@@ -224,6 +224,8 @@ pub(super) struct Pods {
     pub(super) begin: Option<Timestamp>,
     /// The time that they were given for it.
     pub(super) catching_up: SignedDuration,
+    /// How long the watches were not current, together.
+    pub(super) outages: SignedDuration,
     pub(super) replaced: Vec<Replaced>,
 }
 

@@ -1,9 +1,8 @@
 //! Time during which the watches were not current does not count against deadlines: every wait is
 //! prolonged by it.
 //!
-//! The controllers and kubelets did not reach the server either, and retry with a back-off that
-//! grows to about the length of the outage (client-go: `ItemExponentialFailureRateLimiter`). Waits
-//! for them are prolonged by that time as well.
+//! The controllers and kubelets did not reach the server either, and try again after a delay that
+//! grows. Waits for them are prolonged by that delay as well ([`longest_delay`]).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,17 +12,27 @@ use super::state::{Pods, State};
 /// wait indefinitely.
 const CATCHING_UP: SignedDuration = SignedDuration::from_mins(10);
 
+/// The longest delay before a controller or kubelet starts a failed watch again (client-go,
+/// `tools/cache/reflector.go`: `defaultBackoffMax`, which `defaultBackoffJitter` doubles).
+const LONGEST_WATCH_DELAY: SignedDuration = SignedDuration::from_secs(60);
+
+/// The first delay, doubled in the same way (`defaultBackoffInit`).
+const FIRST_WATCH_DELAY: SignedDuration = SignedDuration::from_millis(1_600);
+
 impl State {
     /// Prolongs every wait that began before the watches became current again, at `now`; they were
     /// not current since `blind`.
     pub(super) fn sees_again(&mut self, blind: Timestamp, now: Timestamp) {
-        let Pods { waiting, failing_since, create_failed, begin, catching_up, .. } = &mut self.pods;
-        let extra = now.duration_since(blind).min(CATCHING_UP - *catching_up);
+        let Pods { waiting, failing_since, create_failed, begin, catching_up, outages, .. } =
+            &mut self.pods;
+        let outage = now.duration_since(blind);
+        *outages += outage;
+        let extra = longest_delay(outage, *outages).min(CATCHING_UP - *catching_up);
         *catching_up += extra;
         let seen = |at: &mut Timestamp| *at += unseen(*at, blind, now);
         let caught_up = |at: &mut Timestamp| {
-            let unseen = unseen(*at, blind, now);
-            *at += unseen + unseen.min(extra);
+            let prolonged = *at + unseen(*at, blind, now) + extra;
+            *at = if *at < now { prolonged } else { (now + extra).max(*at) };
         };
         for waiting in waiting.values_mut() {
             caught_up(&mut waiting.since);
@@ -46,4 +55,14 @@ impl State {
 /// The part of the time from `blind` to `now` that is after `at`.
 fn unseen(at: Timestamp, blind: Timestamp, now: Timestamp) -> SignedDuration {
     now.duration_since(at.max(blind)).max(SignedDuration::ZERO)
+}
+
+/// The longest delay before the controllers and kubelets try again, after an outage, in a run with
+/// outages of this length together.
+///
+/// The delay of a queue's retry is at most as long as the outage (client-go:
+/// `ItemExponentialFailureRateLimiter`); that of a watch also counts the outages before
+/// (`defaultBackoffReset`).
+fn longest_delay(outage: SignedDuration, outages: SignedDuration) -> SignedDuration {
+    outage.max((FIRST_WATCH_DELAY + outages * 2).min(LONGEST_WATCH_DELAY))
 }

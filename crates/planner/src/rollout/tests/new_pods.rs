@@ -80,10 +80,10 @@ fn a_controller_that_does_not_reach_the_server_shortens_no_deadline() {
 #[test]
 fn time_without_current_watches_counts_against_no_deadline() {
     for (fate, after, done) in [
-        // Ready this number of seconds after the server is back. The controllers and kubelets get
-        // as much time again as the server was unavailable.
+        // Ready this number of seconds after the server is back. The controllers and kubelets may
+        // need a minute to watch it again.
         (Fate::NeverReady, 20, true),
-        (Fate::NeverReady, 70, true),
+        (Fate::NeverReady, 90, true),
         (Fate::NeverReady, 100, false),
         (Fate::NotCreated, 20, true),
         (Fate::NoImage, 20, true),
@@ -108,6 +108,34 @@ fn time_without_current_watches_counts_against_no_deadline() {
         run.sim.fate("v2", Fate::ReadyAfter(0));
         let run = run.finish();
         assert_eq!(*run.outcome() == Outcome::Done, done, "{fate:?} {after}: {}", run.outcome());
+    }
+}
+
+/// The watches of controllers and kubelets start again after a delay that also counts the outages
+/// before.
+#[test]
+fn each_outage_lets_the_controllers_need_longer() {
+    for (outages, after, done) in [(1, 45, true), (1, 60, false), (2, 75, true), (2, 90, false)] {
+        let mut sim = Sim::of(2, &json!(1));
+        sim.fate("v2", Fate::NeverReady);
+        let mut run = Run::apply(sim, "v2");
+        run = run.with(|task| task.pace.progress_deadline = Deadline(25));
+        run.look();
+        run.until(|run| !run.deletes.is_empty());
+        for _ in 0..outages {
+            run.settle();
+            run.sim.hidden = true;
+            for _ in 0..15 {
+                run.settle();
+            }
+            run.sim.hidden = false;
+        }
+        for _ in 0..after {
+            run.settle();
+        }
+        run.sim.fate("v2", Fate::ReadyAfter(0));
+        let run = run.finish();
+        assert_eq!(*run.outcome() == Outcome::Done, done, "{outages} {after}: {}", run.outcome());
     }
 }
 
