@@ -126,7 +126,11 @@ impl Judge<'_, '_> {
                 self.too_late(node_view, pod, since);
             }
             PodState::Ended(pod) => self.too_late(node_view, pod, since),
-            PodState::Terminating(pod) => self.still_terminating(node_view, pod, since),
+            PodState::Terminating(pod) => match self.view.spared_at(pod, pods) {
+                // Its delete may never have been executed.
+                Some(at) => self.look_again(Some(at)),
+                None => self.still_terminating(node_view, pod, since),
+            },
             PodState::Empty => self.no_pod(node_view, since, pods),
             PodState::UpdatedAvailable(_)
             | PodState::Outdated(_)

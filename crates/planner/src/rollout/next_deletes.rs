@@ -342,17 +342,18 @@ impl<'s, 'a> Wave<'s, 'a> {
         }
     }
 
-    /// Retries of deletes that failed without a clear answer, while the pod still exists. If the
-    /// pod has become Ready since, the delete is retried only if the pod is available and the
-    /// budget has room for all nodes that count as unavailable; otherwise it waits until the pod
-    /// counts as alive again.
+    /// Retries of deletes that failed without a clear answer, while the pod still exists and is
+    /// outdated. If the pod has become Ready since, the delete is retried only if the pod is
+    /// available and the budget has room for all nodes that count as unavailable; otherwise it waits
+    /// until the pod counts as alive again.
     fn retries(&self) -> impl Iterator<Item = Delete> {
         let terminating = self
             .view
             .node_views
             .iter()
             .filter_map(|node_view| Some((node_view, node_view.terminating()?)));
-        let stands = terminating.filter(|(_, pod)| !pod.terminating);
+        let stands =
+            terminating.filter(|(_, pod)| !pod.terminating && !self.view.templates.is_updated(pod));
         let due = stands.filter(|(_, pod)| match self.state.pods.deleted.get(&pod.uid) {
             Some(RequestState::RetryAt(at)) => *at <= self.view.now,
             Some(RequestState::Idle | RequestState::Out) | None => false,

@@ -206,18 +206,20 @@ impl<'a> RolloutView<'a> {
 
     /// Whether a pod is terminating, or will be because this run has deleted it.
     fn leaves(&self, pod: &Pod, state: &State) -> bool {
-        pod.terminating
-            || match state.pods.deleted.get(&pod.uid) {
-                None => false,
-                Some(RequestState::Idle | RequestState::Out) => true,
-                // The delete may never have been executed, and the pod need not go any more; or it
-                // became Ready, and the delete is too long ago to be executed still.
-                Some(RequestState::RetryAt(at)) => {
-                    let spared = self.templates.is_updated(pod)
-                        || (pod.is_ready() && self.now >= *at + UNDER_WAY);
-                    self.now < *at || !spared
-                }
+        let is_spared = || self.spared_at(pod, &state.pods).is_some_and(|at| at <= self.now);
+        pod.terminating || (state.pods.deleted.contains_key(&pod.uid) && !is_spared())
+    }
+
+    /// When a pod whose delete failed without a clear answer counts as alive again, because it need
+    /// not go any more: it is updated now, or became Ready. Until then the delete may be executed.
+    pub(super) fn spared_at(&self, pod: &Pod, pods: &Pods) -> Option<Timestamp> {
+        let need_not_go = self.templates.is_updated(pod) || pod.is_ready();
+        match pods.deleted.get(&pod.uid) {
+            Some(RequestState::RetryAt(at)) if !pod.terminating && need_not_go => {
+                Some(*at + UNDER_WAY)
             }
+            Some(RequestState::Idle | RequestState::Out | RequestState::RetryAt(_)) | None => None,
+        }
     }
 
     /// Whether a pod that is not terminating is available.

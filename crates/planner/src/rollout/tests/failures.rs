@@ -127,6 +127,37 @@ fn rollback_replaces_the_failed_pods_too_and_stays_aborted() {
     assert_eq!((run.deletes.len(), run.most_unavailable), (4, 2));
 }
 
+/// Found by the laws of steps: a pod of the good template counts as unavailable while an unanswered
+/// delete from before may still be executed.
+#[test]
+fn a_rollback_counts_a_pod_whose_delete_may_still_be_executed() {
+    let mut sim = Sim::of(5, &json!(2));
+    sim.fate("v2", Fate::ReadyAfter(28));
+    sim.picky.insert("node-0".into(), "v1".into());
+    let mut run = policy(Run::apply(sim, "v2"), OnFailure::Rollback)
+        .with(|task| task.pace.progress_deadline = Deadline(30));
+    run.look();
+    let is_sent = |report: &Report| matches!(report, Report::Deleting(it) if it.node == "node-2");
+    for _ in 0..60 {
+        if run.reports.iter().any(is_sent) {
+            break;
+        }
+        run.post(Post::Delivered);
+        run.pass(1);
+        run.look();
+    }
+    assert!(run.post(Post::RequestLost), "{:?}", run.reports);
+    run.until(|run| run.sim.image() == "v1");
+    assert_eq!(run.deleted_nodes(), ["node-0", "node-1"], "the delete was not sent again");
+    let mut most = 0;
+    for _ in 0..120 {
+        run.settle();
+        most = most.max(run.sim.unavailable().len());
+    }
+    assert!(matches!(run.outcome(), Outcome::Aborted { rolled_back: Some(RolledBack::Fully), .. }));
+    assert_eq!((run.images(), most), ([("v1".to_owned(), 5)].into(), 1));
+}
+
 /// A run that was killed when the good template was restored and the failed pods were still there.
 fn interrupted_rollback() -> Run {
     let mut run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Rollback);
