@@ -137,9 +137,11 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let from = self.state.from.clone();
+        // Its last gates may not have passed yet.
+        let has_waited = pause.as_ref().is_some_and(|it| it.state == PauseState::Waiting);
         let resumed = pause.filter(|it| same_template && it.state == PauseState::Paused);
         // What has failed already (a gate, the time) is judged under the pause, too.
-        let is_held = paced && (outdated || self.state.cause.is_some());
+        let is_held = paced && (outdated || has_waited || self.state.cause.is_some());
         let pause = is_held.then(|| self.pause(target, PauseState::Paused, from));
         // A rollout that is resumed began when it was paused first.
         let since = resumed.map(|it| it.since);

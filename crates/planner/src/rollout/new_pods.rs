@@ -33,6 +33,11 @@ pub(super) fn may_become_available(node_view: &NodeView<'_>) -> bool {
     node_view.node_budget == NodeBudget::Ready && may_come
 }
 
+/// Whether the new pod of a node says anything about the template.
+pub(super) fn is_judged(node_view: &NodeView<'_>) -> bool {
+    node_view.is_desired() && node_view.node_budget == NodeBudget::Ready && !node_view.failed_before
+}
+
 /// The new pods that have failed, and when to look again.
 #[derive(Debug, Default)]
 pub(super) struct NewPodsReport {
@@ -54,10 +59,7 @@ pub(super) fn check(
     let report = NewPodsReport::default();
     let mut judge = Judge { view, pace, now: view.now, started_at, report };
     let mut waiting = BTreeMap::new();
-    for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
-        if node_view.node_budget != NodeBudget::Ready || node_view.failed_before {
-            continue;
-        }
+    for node_view in view.node_views.iter().filter(|node_view| is_judged(node_view)) {
         let (what, pod) = match node_view.pod_state {
             PodState::Outdated(_) | PodState::Several { updated: None, outdated: _ } => continue,
             PodState::UpdatedAvailable(pod) => {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
+use super::new_pods;
 use super::notes::started_at;
 use super::outcome::{FailureCause, Interference, Outcome, Overdue, PodFailure};
 use super::progress::Report;
@@ -141,7 +142,7 @@ impl<'w> Step<'_, 'w> {
             | PodState::Ended(_)
             | PodState::Empty => false,
         };
-        if view.node_views.iter().any(is_pending) {
+        if view.node_views.iter().filter(|it| new_pods::is_judged(it)).any(is_pending) {
             return Ok(None);
         }
         let policy = self.policy();

@@ -7,9 +7,9 @@ use super::run::Run;
 use super::sim::{Measured, Sim};
 use super::steps::{policy, run, waits};
 use crate::plan::PauseState;
-use crate::rollout::{FailureCause, Outcome, PauseReason};
+use crate::rollout::{FailureCause, Outcome, PauseReason, Purpose};
 use crate::steps::WaitKind;
-use daemonset::model::{OnFailure, PolicySpec};
+use daemonset::model::{OnFailure, PodReadiness, PolicySpec};
 
 /// A canary that soaks, and a gate.
 fn gated(change: &Value) -> PolicySpec {
@@ -135,6 +135,31 @@ fn the_last_step_waits_for_its_gates_too() {
     assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Gate], 2));
     let last = later(first, 120, &policy);
     assert_eq!((last.outcome(), last.pause()), (&Outcome::Done, None));
+}
+
+/// Found by the simulation: the next run saw a pod to judge, wrote the target without a pause, as no
+/// pod was outdated, and was done.
+#[test]
+fn the_last_step_waits_for_its_gates_although_a_pod_is_not_ready() {
+    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
+    for node_is_ready in [false, true] {
+        let mut first = run(Sim::of(3, &json!(3)), "v2", &policy);
+        assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Gate], 3));
+        first.sim.set_ready(0, node_is_ready);
+        first.sim.pass(120);
+        first.sim.measure("errors", Measured::Value(7.5));
+        first.sim.pass(10);
+        let since = Some(first.sim.now());
+        first.sim.pod_on("node-0").readiness = PodReadiness::NotReady { since };
+        let before = first.sim.writes.len();
+        let last = run(first.sim, "v2", &policy);
+        let Outcome::Aborted { cause: Some(FailureCause::Gate(_)), .. } = last.outcome() else {
+            panic!("{node_is_ready}: {}", last.outcome());
+        };
+        // Nothing can be found out about a pod on a node that is not Ready.
+        let mut writes = last.sim.writes[before..].iter();
+        assert_eq!(writes.any(|write| write.purpose == Purpose::Apply), node_is_ready);
+    }
 }
 
 /// Nothing is noted before the first node, so the run itself knows since when.

@@ -9,7 +9,7 @@ use super::steps::{purposes, waits};
 use crate::plan::PauseState;
 use crate::rollout::{Outcome, Purpose};
 use crate::steps::WaitKind;
-use daemonset::model::PolicySpec;
+use daemonset::model::{PodReadiness, PolicySpec};
 
 fn policy(fields: Value) -> PolicySpec {
     let mut fields = fields;
@@ -139,10 +139,9 @@ fn in_a_closed_window_a_pod_is_judged_without_a_surge() {
     assert_eq!(waits(&first), [WaitKind::Window]);
     let mut sim = first.sim;
     sim.pass(60);
-    let updated = sim.nodes_with("v2");
-    let all = &sim.cluster.nodes;
-    let at = all.iter().position(|node| updated.contains(&node.name.to_string())).unwrap();
-    sim.set_ready(at, false);
+    let node = sim.nodes_with("v2").remove(0);
+    let since = Some(sim.now());
+    sim.pod_on(&node).readiness = PodReadiness::NotReady { since };
     let before = sim.writes.len();
     let second = run(sim, "v2", &windows);
     assert_eq!(waits(&second), [WaitKind::Window]);
