@@ -259,7 +259,7 @@ impl DaemonSetApply<'_> {
             provenance: self.provenance(&self.approved.source, identity::by(&session.holder)),
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
-            failed_before: snapshot.has_failed(&self.desired.key, &plan.target_template),
+            failed_templates: snapshot.failed_templates(&self.desired.key),
             note: snapshot.steps_note(&self.desired.key).cloned(),
             approvals: snapshot.approvals.get(&self.desired.key).cloned().unwrap_or_default(),
             node_seconds: None,

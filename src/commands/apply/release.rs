@@ -1,6 +1,6 @@
 //! `ds-apply release`: restores the declared strategy of a paused DaemonSet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::approve::{DRY_RUN, ask, show};
@@ -105,7 +105,7 @@ async fn release(
         provenance: Provenance { by: Some(identity::by(&session.holder)), ..Provenance::default() },
         deadline: session.ends(&args.pace, snapshot.observed_at),
         allow_mass_eviction: true,
-        failed_before: false,
+        failed_templates: BTreeSet::new(),
         note: None,
         approvals: BTreeMap::new(),
         node_seconds: None,

@@ -285,7 +285,7 @@ impl One<'_> {
             },
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
-            failed_before: false,
+            failed_templates: BTreeSet::new(),
             note: snapshot.steps_note(self.key).cloned(),
             approvals: snapshot.approvals.get(self.key).cloned().unwrap_or_default(),
             node_seconds: plan.node_seconds(self.key),

@@ -175,6 +175,11 @@ impl Snapshot {
         self.lease_of(daemon_set).is_some_and(|lease| lease.failed.contains(template_digest))
     }
 
+    /// The digests of the templates of a DaemonSet that are recorded as failed.
+    pub fn failed_templates(&self, daemon_set: &DaemonSetKey) -> BTreeSet<Box<str>> {
+        self.lease_of(daemon_set).map(|lease| lease.failed.clone()).unwrap_or_default()
+    }
+
     /// The holder of the lock on a DaemonSet, alive or not.
     pub fn lock_holder(&self, daemon_set: &DaemonSetKey) -> Option<&LockHolder> {
         self.lease_of(daemon_set)?.holder.as_ref()

@@ -53,7 +53,7 @@ impl Step<'_, '_> {
         let is_live = is_template(live, target.template.raw());
         let started = started_at(self.state.note.as_ref(), target.template.raw());
         match PausedRollout::of(live) {
-            _ if self.task.failed_before => Began::Unknown,
+            _ if self.has_failed(target.template.raw()) => Began::Unknown,
             Ok(Some(PausedRollout { state: PauseState::Waiting, .. })) => {
                 started.map_or(Began::Unknown, Began::At)
             }

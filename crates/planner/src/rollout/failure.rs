@@ -203,6 +203,12 @@ impl<'w> Step<'_, 'w> {
         Err(self.write(Purpose::Abort, target, Some(live), template, Some(pause), provenance))
     }
 
+    /// Whether a template was recorded as failed before this run.
+    pub(super) fn has_failed(&self, template: &Value) -> bool {
+        let failed = &self.task.failed_templates;
+        !failed.is_empty() && failed.contains(template_digest(template).as_str())
+    }
+
     /// Records the failed template on the lock. After some attempts the run continues without: the
     /// pause annotation records it too.
     fn remember(&mut self, target: &Target) -> Flow<()> {
@@ -213,7 +219,7 @@ impl<'w> Step<'_, 'w> {
     /// Removes the record of a failed template that is now rolled out completely. After some
     /// attempts it stays, and `--retry` is needed once more.
     pub(super) fn forget(&mut self, target: &Target) -> Flow<()> {
-        if !self.task.failed_before {
+        if !self.has_failed(target.template.raw()) {
             return Ok(());
         }
         let digest = template_digest(target.template.raw());

@@ -2,7 +2,7 @@
 //!
 //! Not here: what follows from it ([`shared`](crate::shared)).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -32,7 +32,7 @@ pub fn counted(
         provenance: Provenance::default(),
         deadline: None,
         allow_mass_eviction: false,
-        failed_before: false,
+        failed_templates: BTreeSet::new(),
         note: None,
         approvals: BTreeMap::new(),
         node_seconds: None,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
+use super::failure::Good;
 use super::new_pods;
 use super::notes::started_at;
 use super::outcome::{FailureCause, Interference, Outcome, Overdue, PodFailure};
@@ -350,7 +351,9 @@ impl<'w> Step<'_, 'w> {
         let good = match self.task.pace.while_waiting {
             WhileWaiting::Target if is_target => None,
             WhileWaiting::Target | WhileWaiting::LastGood => {
-                self.good(target, live, &BTreeMap::new()).ok()
+                // A template that has failed is never written again: the target has not.
+                let may_be_live = |good: &Good<'_>| !is_target || !self.has_failed(&good.template);
+                self.good(target, live, &BTreeMap::new()).ok().filter(may_be_live)
             }
         };
         let is_good =

@@ -27,8 +27,9 @@ pub struct Task {
     /// Whether a rollback may make the controller evict more pods at once than the budget allows
     /// (`--allow-mass-eviction`).
     pub allow_mass_eviction: bool,
-    /// Whether the template is recorded as failed (`--retry`).
-    pub failed_before: bool,
+    /// The digests of the templates that are recorded as failed. That of the target is among them
+    /// only with `--retry`.
+    pub failed_templates: BTreeSet<Box<str>>,
     /// What an earlier run has noted about the steps.
     pub note: Option<StepsNote>,
     /// The approvals of steps, by step.

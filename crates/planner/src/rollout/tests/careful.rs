@@ -103,7 +103,7 @@ fn a_retry_begins_with_one_node_again() {
     let mut run = run;
     run.sim.picky.clear();
     run.sim.pass(120);
-    let mut run = run.again("v2").with(|task| task.failed_before = true);
+    let mut run = run.again("v2");
     run.look();
     run.until(|run| !run.deletes.is_empty());
     run.look();

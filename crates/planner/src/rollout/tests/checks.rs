@@ -7,7 +7,7 @@ use super::run::Run;
 use super::sim::{Measured, Sim};
 use super::steps::{policy, run, waits};
 use crate::plan::PauseState;
-use crate::rollout::{FailureCause, Outcome, PauseReason, Purpose};
+use crate::rollout::{FailureCause, NotAborted, Outcome, PauseReason, Purpose};
 use crate::steps::WaitKind;
 use daemonset::model::{OnFailure, PodReadiness, PolicySpec};
 
@@ -160,6 +160,37 @@ fn the_last_step_waits_for_its_gates_although_a_pod_is_not_ready() {
         let mut writes = last.sim.writes[before..].iter();
         assert_eq!(writes.any(|write| write.purpose == Purpose::Apply), node_is_ready);
     }
+}
+
+/// Found by the simulation: the last good template was committed again, its gate failed, and a newer
+/// commit that waited put it back.
+#[test]
+fn a_template_that_has_failed_is_not_put_back() {
+    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
+    let first = run(Sim::of(2, &json!(2)), "v2", &policy);
+    assert_eq!((waits(&first), first.sim.live_image()), (vec![WaitKind::Gate], "v1".to_owned()));
+    let back = run(first.sim, "v1", &policy);
+    assert_eq!(waits(&back), [WaitKind::Gate]);
+    let mut sim = back.sim;
+    sim.pass(110);
+    sim.measure("errors", Measured::Value(7.5));
+    sim.pass(10);
+    let mut failed = run(sim, "v1", &policy);
+    assert!(matches!(
+        failed.outcome(),
+        Outcome::Paused {
+            why: PauseReason::Failed { not_aborted: Some(NotAborted::IsLastGood), .. }
+        }
+    ));
+    failed.sim.measure("errors", Measured::Value(0.0));
+    let newer = run(failed.sim, "v3", &policy);
+    assert_eq!((waits(&newer), newer.deletes.len()), (vec![WaitKind::Gate], 2));
+    assert_eq!(newer.sim.live_image(), "v3");
+    assert_eq!(newer.pause().unwrap().state, PauseState::Waiting);
+    let mut sim = newer.sim;
+    sim.pass(120);
+    let last = run(sim, "v3", &policy);
+    assert_eq!((last.outcome(), last.pause()), (&Outcome::Done, None));
 }
 
 /// Nothing is noted before the first node, so the run itself knows since when.

@@ -77,7 +77,7 @@ fn a_fixed_cause_and_a_retry_complete_an_aborted_rollout() {
         pod.container_failure = None;
     }
     assert_eq!(aborted.sim.remembered.len(), 1);
-    let run = aborted.again("v2").with(|task| task.failed_before = true).finish();
+    let run = aborted.again("v2").finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
     assert!(run.sim.remembered.is_empty(), "rolled out completely, it has not failed any more");
 }
@@ -86,14 +86,15 @@ fn a_fixed_cause_and_a_retry_complete_an_aborted_rollout() {
 fn a_failed_template_is_recorded_until_it_is_rolled_out() {
     let bad = |strategy| {
         let mut sim = Sim::with_strategy(6, &strategy);
-        sim.remembered.insert("sha256:v2".to_owned());
+        let target = target(&sim, "v2", &declared(&sim));
+        sim.remembered.insert(template_digest(target.template.raw()));
         sim
     };
     for (rule, sim, interrupted) in [
         ("stopped midway", bad(rolling(&json!(2))), true),
         ("no pod is updated yet", bad(on_delete()), false),
     ] {
-        let mut run = Run::apply(sim, "v2").with(|task| task.failed_before = true);
+        let mut run = Run::apply(sim, "v2");
         run.look();
         if interrupted {
             run.until(|run| !run.deletes.is_empty());

@@ -120,7 +120,7 @@ pub(super) fn task(goal: Goal) -> Task {
         },
         deadline: None,
         allow_mass_eviction: false,
-        failed_before: false,
+        failed_templates: BTreeSet::new(),
         note: None,
         approvals: BTreeMap::new(),
         node_seconds: None,
@@ -178,7 +178,8 @@ impl Run {
     pub(super) fn apply(sim: Sim, image: &str) -> Self {
         let strategy = declared(&sim);
         let target = target(&sim, image, &strategy);
-        Self::new(sim, task(Goal::Apply(target)))
+        let failed = sim.remembered.iter().map(|digest| digest.as_str().into()).collect();
+        Self::new(sim, task(Goal::Apply(target))).with(|task| task.failed_templates = failed)
     }
 
     /// The same run with other settings.
