@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::budget::{Nodes, owns};
 use crate::objects::{pods, revisions};
+use crate::pulls::Pulls;
 use crate::rules::{Rules, ZONE};
 pub(crate) use approvals::Approvals;
 use checks::{CheckLaws, Seen};
@@ -43,6 +44,8 @@ pub(crate) struct StepLaws {
     /// The image that was live without a pause after that: its run may have been killed before it
     /// said that all is done.
     perhaps: Option<u32>,
+    /// The images whose rollout was recorded as failed since they were good last.
+    failed: BTreeSet<u32>,
     /// The image of the rollout in progress.
     rollout: Option<u32>,
     progress: Progress,
@@ -121,6 +124,8 @@ struct Begin<'b, 'a> {
     is_available: bool,
     /// The Ready nodes that are down.
     down: &'b [NodeName],
+    /// Whether a node has not pulled the image of the target yet.
+    lacks_image: &'b dyn Fn(&NodeName) -> bool,
     now: Timestamp,
 }
 
@@ -133,6 +138,7 @@ impl StepLaws {
             rules,
             target: 1,
             good: 1,
+            failed: BTreeSet::new(),
             perhaps: None,
             rollout: None,
             others: BTreeMap::new(),
@@ -228,8 +234,15 @@ impl StepLaws {
         image == self.good || Some(image) == self.perhaps
     }
 
+    /// Whether a rollout may wait with this image live.
+    fn may_wait_with(&self, image: u32) -> bool {
+        let is_kept = self.rules.keeps_target || self.failed.contains(&self.good);
+        self.is_good(image) || (image == self.target && is_kept)
+    }
+
     /// A failed template was recorded.
     pub(crate) fn failed(&mut self, now: Timestamp) {
+        self.failed.insert(self.target);
         self.rollout_ends(false, now);
     }
 
@@ -244,11 +257,8 @@ impl StepLaws {
                 self.rollout_ends(false, now);
                 (!is_good).then(|| format!(" was aborted to image {image}, {good} is good"))
             }
-            Some(PauseState::Waiting) => {
-                let is_kept = self.rules.keeps_target && image == self.target;
-                let is_right = is_good || is_kept;
-                (!is_right).then(|| format!(" waits with image {image}, {good} is good"))
-            }
+            Some(PauseState::Waiting) => (!self.may_wait_with(image))
+                .then(|| format!(" waits with image {image}, {good} is good")),
             Some(PauseState::Paused) => {
                 if image == self.target {
                     self.rollout_begins();
@@ -284,14 +294,14 @@ impl StepLaws {
         }
         if exit == Exit::Done && image == self.target {
             (self.good, self.perhaps) = (self.target, None);
+            self.failed.remove(&self.target);
         }
         let stays = image == self.target && !self.is_good(image);
         if let Some(law) = self.checks.run_ended(&self.rules, exit, stays) {
             return Some(format!("{}: {law}", live.key));
         }
         let waits = matches!(exit, Exit::Waiting | Exit::ApprovalNeeded);
-        let is_right = self.is_good(image) || (self.rules.keeps_target && image == self.target);
-        (waits && !is_right)
+        (waits && !self.may_wait_with(image))
             .then(|| format!("{}: it waits with image {image}, {} is good", live.key, self.good))
     }
 
@@ -326,7 +336,7 @@ impl StepLaws {
         &mut self,
         pod: &Pod,
         live: &DaemonSet,
-        (store, nodes): (&Store, &Nodes),
+        (store, nodes, pulls): (&Store, &Nodes, &Pulls),
         now: Timestamp,
     ) -> Option<String> {
         self.look(live, store, nodes, now);
@@ -338,7 +348,10 @@ impl StepLaws {
         let it = here.iter().find(|one| Some(&one.node.name) == pod.node())?;
         let (down, _) = nodes.down(live, store, now);
         let is_available = crate::budget::is_available(pod, live, nodes.seen_by(now));
-        let begin = Begin { here: &here, it, is_available, down: &down, now };
+        let lacks_image =
+            |node: &NodeName| self.rules.pulls_for.is_some() && !pulls.has(node, self.target);
+        let lacks_image = &lacks_image;
+        let begin = Begin { here: &here, it, is_available, down: &down, lacks_image, now };
         if let Some(law) = self.zones.over_limits(&begin, &self.rules, nodes.seen_by(now)) {
             return Some(law);
         }
@@ -388,20 +401,9 @@ impl StepLaws {
         it.image.is_some_and(is_given_up) && !it.is_up()
     }
 
-    /// The windows.
-    fn closed(&self, now: Timestamp) -> Option<String> {
-        let second = now.as_second();
-        if self.rules.window.is_some_and(|window| !window.is_open(second)) {
-            return Some(", and no window is open".to_owned());
-        }
-        let since = second - self.start.as_second();
-        let (from, to) = self.rules.exclusion?;
-        (from + 2 <= since && since < to - 2).then(|| " during an exclusion".to_owned())
-    }
-
     /// Steps, soaks, approvals, and the budgets of steps.
     fn too_early(&self, begin: &Begin<'_, '_>) -> Option<String> {
-        let Begin { here, it, is_available, down, now: _ } = *begin;
+        let Begin { here, it, is_available, down, .. } = *begin;
         let done = self.progress.steps.done();
         let all = &self.rules.steps;
         if done == all.len() {

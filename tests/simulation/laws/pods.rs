@@ -77,7 +77,8 @@ impl LawChecker {
             let law = self.flights.broken(live, (user, node), &self.policy, seen);
             let is_first = !self.attempted.contains(&uid);
             let of_steps = self.steps.get_mut(&live.key).filter(|_| is_first);
-            let law = law.or_else(|| of_steps?.broken(pod, live, (store, &self.nodes), now));
+            let known = (store, &self.nodes, &self.pulls);
+            let law = law.or_else(|| of_steps?.broken(pod, live, known, now));
             let law = law.or_else(|| self.lacks_image(pod, live));
             let law = law.or_else(|| self.over_shared_budget(pod, live, &all, store, now));
             if let Some(law) = law.filter(|_| is_known) {

@@ -64,7 +64,7 @@ impl Zones {
         rules: &Rules,
         seen: Timestamp,
     ) -> Option<String> {
-        let Begin { here, it, is_available, down, now: _ } = *begin;
+        let Begin { here, it, is_available, down, .. } = *begin;
         let domains = rules.domains.as_ref()?;
         let is_down = |one: &&Here<'_>| down.contains(&one.node.name);
         let others = || here.iter().filter(|one| one.node.name != it.node.name).filter(is_down);
@@ -101,14 +101,14 @@ impl ZoneSoaks {
     }
 
     /// Without steps, zones come one after the other: in their order, and after the soak of those
-    /// before.
+    /// before. Where several may be open at once, one does not wait for images that another pulls.
     pub(super) fn out_of_order(
         &self,
         begin: &Begin<'_, '_>,
         rules: &Rules,
         zones: &Zones,
     ) -> Option<String> {
-        let Begin { here, it, down, now, .. } = *begin;
+        let Begin { here, it, down, lacks_image, now, .. } = *begin;
         let domains = rules.domains.as_ref().filter(|_| rules.steps.is_empty())?;
         let is_down = |one: &&Here<'_>| down.contains(&one.node.name);
         let mut open: BTreeSet<&str> = here.iter().filter(is_down).map(|one| one.zone).collect();
@@ -123,7 +123,10 @@ impl ZoneSoaks {
         }
         let rank = |zone: &str| (zone.is_empty(), Some(zone) != domains.first, zone.to_owned());
         let waits = |other: &&Here<'_>| {
-            other.is_ready && other.is_outdated() && rank(other.zone) < rank(it.zone)
+            other.is_ready
+                && other.is_outdated()
+                && !lacks_image(&other.node.name)
+                && rank(other.zone) < rank(it.zone)
         };
         let before = here.iter().filter(waits).find(|other| !open.contains(other.zone))?;
         Some(format!(" in {:?}, before {:?} has begun", it.zone, before.zone))

@@ -1,4 +1,4 @@
-//! Which steps are done, and which nodes a step may take.
+//! Which steps are done, which nodes a step may take, and when.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -120,4 +120,17 @@ pub(super) fn admits(here: &[Here<'_>], it: &Here<'_>, step: usize, laws: &StepL
         has_begun || other.node.name == it.node.name || is_named(other)
     };
     here.iter().filter(is_in).count() <= count.max(1)
+}
+
+impl StepLaws {
+    /// The windows.
+    pub(super) fn closed(&self, now: Timestamp) -> Option<String> {
+        let second = now.as_second();
+        if self.rules.window.is_some_and(|window| !window.is_open(second)) {
+            return Some(", and no window is open".to_owned());
+        }
+        let since = second - self.start.as_second();
+        let (from, to) = self.rules.exclusion?;
+        (from + 2 <= since && since < to - 2).then(|| " during an exclusion".to_owned())
+    }
 }

@@ -398,7 +398,13 @@ impl Observer {
         let waits = |other: &&Here<'_>| {
             other.is_ready && other.is_outdated() && rank(other.zone) < rank(it.zone)
         };
-        let before = here.iter().filter(waits).find(|other| !open.contains(other.zone))?;
+        // A delete without an answer is not sent again, however long ago it was sent.
+        let is_sent = |pod: &Pod| self.sent.contains_key(&pod.uid);
+        let is_begun = |zone: &str| {
+            open.contains(zone)
+                || here.iter().any(|it| it.zone == zone && it.pod.is_some_and(is_sent))
+        };
+        let before = here.iter().filter(waits).find(|other| !is_begun(other.zone))?;
         Some(format!("zone {:?} is begun before {:?}", it.zone, before.zone))
     }
 
