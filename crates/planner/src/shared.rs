@@ -312,15 +312,22 @@ impl<'s> Slots<'s> {
         (self.taken, self.allowed)
     }
 
-    /// Whether another rollout of this run will free a slot, or begin.
-    pub(crate) fn others_move(&self) -> bool {
+    /// Whether another rollout of this run will free a slot.
+    pub(crate) fn others_are_in_flight(&self) -> bool {
         self.siblings.others.iter().any(|share| match share.course {
-            ShareCourse::Starting => true,
             ShareCourse::Rolling | ShareCourse::Waiting(_) => {
                 share.nodes.values().any(|here| here.is_in_flight)
             }
-            ShareCourse::Counted | ShareCourse::Done | ShareCourse::Stopped => false,
+            ShareCourse::Counted
+            | ShareCourse::Starting
+            | ShareCourse::Done
+            | ShareCourse::Stopped => false,
         })
+    }
+
+    /// Whether another rollout of this run is about to begin, or waits for the answer to a check.
+    pub(crate) fn others_start(&self) -> bool {
+        self.siblings.others.iter().any(|share| share.course == ShareCourse::Starting)
     }
 }
 

@@ -73,6 +73,9 @@ pub(super) enum Next {
         /// The time when an outdated pod that is too young becomes available.
         until: Option<Timestamp>,
     },
+    /// Wait until a sibling of a shared budget has begun, or its check has answered: what is next, and
+    /// whether there is any progress, is not known before.
+    NotKnown,
     /// No progress, though outdated pods remain.
     Stalled(Stall),
     /// The policy lets no more nodes begin for now, and none is in flight.
@@ -248,18 +251,23 @@ impl<'s, 'a> Wave<'s, 'a> {
     fn waits_for_siblings(&self, outdated: u32) -> Option<Next> {
         let Shared { slots, takes_turns: _ } = self.shared?;
         let available = |outdated: &Outdated<'_, '_>| self.view.is_available(outdated.pod);
+        let others_move = match (slots.others_are_in_flight(), slots.others_start()) {
+            (true, _) => Some(Next::Wait { until: None }),
+            (false, true) => Some(Next::NotKnown),
+            (false, false) => None,
+        };
         let (mut is_its_turn, mut held) = (false, None);
         for outdated in self.may_begin().filter(available) {
             match self.turn(&outdated) {
                 Turn::Now => is_its_turn = true,
-                Turn::Later => return Some(Next::Wait { until: None }),
+                Turn::Later => return others_move.or(Some(Next::Wait { until: None })),
                 Turn::Held(wait) => held = Some(wait),
             }
         }
         let has_room = self.view.unavailable() < self.allowed();
         let (taken, allowed) = slots.numbers();
         match held {
-            _ if is_its_turn && has_room && slots.others_move() => Some(Next::Wait { until: None }),
+            _ if is_its_turn && has_room && others_move.is_some() => others_move,
             _ if is_its_turn && has_room && taken >= allowed => {
                 Some(Next::Stalled(Stall::SharedBudget { taken, allowed, outdated }))
             }

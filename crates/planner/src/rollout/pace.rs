@@ -83,12 +83,12 @@ impl Step<'_, '_> {
             }
         };
         match next {
-            Next::Held(_) if checked.is_asking => {
+            Next::Held(waits_for) if !checked.is_asking => Paced::Held(waits_for),
+            Next::Held(_) | Next::NotKnown => {
                 // A stall from before may continue; it is only not known.
                 self.is_stalled = true;
                 Paced::Wait
             }
-            Next::Held(waits_for) => Paced::Held(waits_for),
             // Not even a delete that is sent again.
             Next::Delete(_) if is_held_by_check(&evaluation) => Paced::Wait,
             Next::Wait { until } => {

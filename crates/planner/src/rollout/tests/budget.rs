@@ -6,8 +6,10 @@ use super::run::{Post, Run};
 use super::sim::{Fate, Sim};
 use crate::plan::Reason;
 use crate::rollout::{Cost, Event, Outcome, PauseReason, Report};
+use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
+use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::taint;
-use daemonset::model::{Deadline, IntOrPercent, PodReadiness, SkipUnreadyNodes};
+use daemonset::model::{DaemonSetKey, Deadline, IntOrPercent, PodReadiness, SkipUnreadyNodes};
 
 /// The first deletes in order, with their cost.
 fn first_deletes(sim: Sim) -> Vec<(String, Cost)> {
@@ -244,6 +246,37 @@ fn they_do_also_while_a_precondition_is_asked_again_and_again() {
     };
     assert!((120..140).contains(seconds), "{seconds}");
     assert_eq!(run.deletes.len(), 0);
+}
+
+/// Found by the simulation: the time began anew whenever a check of a sibling was asked.
+#[test]
+fn a_shared_budget_that_a_dead_pod_uses_up_is_not_waited_for_indefinitely() {
+    let dead = NodeShare { is_desired: true, is_disturbed: true, ..NodeShare::default() };
+    let siblings = |course| Siblings {
+        daemon_set: DaemonSetKey::new("default", "foo"),
+        budget: IntOrPercent::Int(1),
+        position: 1,
+        others: vec![Share {
+            daemon_set: DaemonSetKey::new("default", "other"),
+            course,
+            nodes: [("node-2".into(), dead)].into(),
+        }],
+    };
+    let mut sim = Sim::of(3, &json!(1));
+    sim.siblings = Some(siblings(ShareCourse::Starting));
+    let mut run = Run::apply(sim, "v2").with(|task| task.pace.progress_deadline = Deadline(60));
+    run.look();
+    for second in 0..120 {
+        let asks = second % 20 == 0;
+        let course = if asks { ShareCourse::Starting } else { ShareCourse::Rolling };
+        run.sim.siblings = Some(siblings(course));
+        if run.ended.is_none() {
+            run.settle();
+        }
+    }
+    let Outcome::Waiting { waits_for } = run.outcome() else { panic!("{}", run.outcome()) };
+    assert_eq!(waits_for[0].kind, WaitKind::SharedBudget);
+    assert_eq!(run.deleted_nodes(), ["node-2"], "it is disturbed anyway");
 }
 
 #[test]

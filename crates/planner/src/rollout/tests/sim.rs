@@ -18,6 +18,7 @@ use crate::plan::PausedRollout;
 use crate::rollout::{
     Delete, Failure, NewPuller, ObservedCluster, Precondition, Provenance, Write, Written, write,
 };
+use crate::shared::Siblings;
 use daemonset::controller::test_cluster::{Cluster, node};
 use daemonset::model::{
     Approval, DaemonSet, LabelSelector, Neighbour, NeighbourQuery, Neighbours, Node, NodeReadiness,
@@ -34,6 +35,7 @@ pub(super) struct Seen {
     pub revisions: Vec<Revision>,
     pub pullers: Vec<Puller>,
     pub neighbours: Vec<Neighbours>,
+    siblings: Option<Siblings>,
     is_current: bool,
 }
 
@@ -45,7 +47,7 @@ impl Seen {
             pods: &self.pods,
             revisions: &self.revisions,
             node_placements: None,
-            siblings: None,
+            siblings: self.siblings.as_ref(),
             pullers: &self.pullers,
             neighbours: &self.neighbours,
             is_current: self.is_current,
@@ -60,6 +62,8 @@ pub(super) struct Sim {
     fates: BTreeMap<String, Fate>,
     /// Nodes where pods become Ready only with this image.
     pub picky: BTreeMap<String, String>,
+    /// The other DaemonSets of a shared budget.
+    pub siblings: Option<Siblings>,
     /// Time that a pod takes to terminate, in seconds.
     pub stop: i64,
     leaving: BTreeMap<Uid, Timestamp>,
@@ -112,6 +116,7 @@ impl Sim {
             cluster,
             fates: BTreeMap::new(),
             picky: BTreeMap::new(),
+            siblings: None,
             stop: 1,
             leaving: BTreeMap::new(),
             deleted: false,
@@ -176,6 +181,7 @@ impl Sim {
                 NeighbourQuery { selector: LabelSelector::default(), resources: None },
                 self.neighbours.clone(),
             )],
+            siblings: self.siblings.clone(),
             is_current: !self.hidden,
         }
     }
