@@ -211,6 +211,8 @@ fn a_rehearsal_of_a_recorded_series(plane: &ControlPlane) {
     assert_eq!(checked.status.code(), Some(4), "{}", output_text(&checked));
     it.set(["0", "0"]);
     scraped(&it.server, "max(agent_errors)", 0.0);
+    // A pod that becomes Ready is asked about from the beginning of that second.
+    thread::sleep(Duration::from_secs(1));
 
     let answers = format!("--check-answers={}", answers.display());
     let rehearsal = it.staged.run("v2", &["--rehearse", &answers, "--wait=5m", "-o", "json"]);
