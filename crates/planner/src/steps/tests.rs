@@ -261,6 +261,23 @@ fn counts_prefer_what_runs_the_target_then_abandoned_versions_then_ready_nodes()
     }
 }
 
+/// Found by the laws of steps: the target was written, and the node of a later step got it at once.
+#[test]
+fn a_node_of_a_later_step_without_a_pod_lets_no_step_begin() {
+    let stuck = "step canary has no Ready node";
+    for (names, is_target_live, want) in [
+        (json!(["a-0"]), false, stuck),
+        // It has the new pod soon.
+        (json!(["a-0"]), true, "a-0"),
+        (json!(["a-0", "a-1"]), false, "a-0"),
+    ] {
+        let steps = json!({"steps": [{"name": "canary", "nodes": {"names": names}}]});
+        let mut world = world(steps, &[("a", &[Skipped, Going])]);
+        world.is_target_live = is_target_live;
+        assert_eq!(world.next(), want);
+    }
+}
+
 #[test]
 fn a_member_by_label_that_is_skipped_counts_for_no_number() {
     let steps = json!({"steps": [

@@ -152,7 +152,7 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
         let until = input.calendar.next_start(input.now, seconds);
         waits.push(wait(WaitKind::Window, None, until));
     }
-    let is_stuck = !is_any_reachable && !is_under_way(input);
+    let is_stuck = !is_any_reachable && !is_under_way(evaluation, current, input);
     if waits.is_empty() && step.policy.is_some() && is_stuck {
         waits.push(wait(WaitKind::ReadyNode, None, None));
     }
@@ -183,10 +183,14 @@ fn begins(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>) -> bool {
     !has_begun && evaluation.waves.iter().any(Option::is_some)
 }
 
-/// Whether a node is being updated: then the run waits for that first.
-fn is_under_way(input: &StepsInput<'_, '_>) -> bool {
-    input.nodes.iter().any(|node| {
-        node.is_desired && node.budget == NodeBudget::Ready && node.update == NodeUpdate::InProgress
+/// Whether a node is being updated: then the run waits for that first. Before the target is live, a
+/// node of a later step without a pod is not: it would get the new one too early.
+fn is_under_way(evaluation: &Evaluation<'_>, current: usize, input: &StepsInput<'_, '_>) -> bool {
+    input.nodes.iter().zip(&evaluation.step_of).any(|(node, step)| {
+        node.is_desired
+            && node.budget == NodeBudget::Ready
+            && node.update == NodeUpdate::InProgress
+            && (input.is_target_live || *step <= current)
     })
 }
 
