@@ -123,12 +123,15 @@ impl ZoneSoaks {
         }
         let rank = |zone: &str| (zone.is_empty(), Some(zone) != domains.first, zone.to_owned());
         let waits = |other: &&Here<'_>| {
-            other.is_ready
-                && other.is_outdated()
-                && !lacks_image(&other.node.name)
-                && rank(other.zone) < rank(it.zone)
+            other.is_ready && other.is_outdated() && rank(other.zone) < rank(it.zone)
         };
-        let before = here.iter().filter(waits).find(|other| !open.contains(other.zone))?;
+        let earlier = here.iter().filter(waits).filter(|other| !open.contains(other.zone));
+        let (pulling, may_begin): (Vec<_>, Vec<_>) =
+            earlier.partition(|other| lacks_image(&other.node.name));
+        // While it pulls, a zone takes its place among those that may be open at once.
+        let places: BTreeSet<&str> = pulling.iter().map(|other| other.zone).collect();
+        let is_full = open.len() + places.len() >= domains.at_once;
+        let before = may_begin.first().or_else(|| pulling.first().filter(|_| is_full))?;
         Some(format!(" in {:?}, before {:?} has begun", it.zone, before.zone))
     }
 }

@@ -251,7 +251,7 @@ impl<'s, 'a> Wave<'s, 'a> {
     fn waits_for_siblings(&self, outdated: u32) -> Option<Next> {
         let Shared { slots, takes_turns: _ } = self.shared?;
         let available = |outdated: &Outdated<'_, '_>| self.view.is_available(outdated.pod);
-        let others_move = match (slots.others_are_in_flight(), slots.others_start()) {
+        let until_they_move = match (slots.others_are_in_flight(), slots.others_start()) {
             (true, _) => Some(Next::Wait { until: None }),
             (false, true) => Some(Next::NotKnown),
             (false, false) => None,
@@ -260,14 +260,14 @@ impl<'s, 'a> Wave<'s, 'a> {
         for outdated in self.may_begin().filter(available) {
             match self.turn(&outdated) {
                 Turn::Now => is_its_turn = true,
-                Turn::Later => return others_move.or(Some(Next::Wait { until: None })),
+                Turn::Later => return until_they_move.or(Some(Next::Wait { until: None })),
                 Turn::Held(wait) => held = Some(wait),
             }
         }
         let has_room = self.view.unavailable() < self.allowed();
         let (taken, allowed) = slots.numbers();
         match held {
-            _ if is_its_turn && has_room && others_move.is_some() => others_move,
+            _ if is_its_turn && has_room && until_they_move.is_some() => until_they_move,
             _ if is_its_turn && has_room && taken >= allowed => {
                 Some(Next::Stalled(Stall::SharedBudget { taken, allowed, outdated }))
             }

@@ -76,38 +76,40 @@ fn a_controller_that_does_not_reach_the_server_shortens_no_deadline() {
     }
 }
 
+/// The end of a run whose API server is unavailable after its first delete: before each outage some
+/// seconds, and then the seconds of the outage. `after` the last one, new pods become Ready.
+fn with_outages(fate: Fate, deadline: u32, outages: &[(usize, usize)], after: usize) -> Outcome {
+    let mut sim = Sim::of(2, &json!(1));
+    sim.fate("v2", fate);
+    let mut run = Run::apply(sim, "v2");
+    run = run.with(|task| task.pace.progress_deadline = Deadline(deadline));
+    run.look();
+    run.until(|run| !run.deletes.is_empty());
+    let settle = |run: &mut Run, seconds: usize| (0..seconds).for_each(|_| run.settle());
+    for (before, outage) in outages {
+        settle(&mut run, *before);
+        run.sim.hidden = true;
+        settle(&mut run, *outage);
+        run.sim.hidden = false;
+    }
+    settle(&mut run, after);
+    run.sim.fate("v2", Fate::ReadyAfter(0));
+    run.finish().outcome().clone()
+}
+
 /// The API server is unavailable for longer than the deadline of a pod.
 #[test]
 fn time_without_current_watches_counts_against_no_deadline() {
     for (fate, after, done) in [
-        // Ready this number of seconds after the server is back. The controllers and kubelets may
-        // need a minute to watch it again.
+        // The controllers and kubelets may need a minute to watch it again.
         (Fate::NeverReady, 20, true),
         (Fate::NeverReady, 90, true),
         (Fate::NeverReady, 100, false),
         (Fate::NotCreated, 20, true),
         (Fate::NoImage, 20, true),
     ] {
-        let mut sim = Sim::of(2, &json!(1));
-        sim.fate("v2", fate);
-        let mut run = Run::apply(sim, "v2");
-        run = run.with(|task| task.pace.progress_deadline = Deadline(40));
-        run.look();
-        run.until(|run| !run.deletes.is_empty());
-        for _ in 0..5 {
-            run.settle();
-        }
-        run.sim.hidden = true;
-        for _ in 0..50 {
-            run.settle();
-        }
-        run.sim.hidden = false;
-        for _ in 0..after {
-            run.settle();
-        }
-        run.sim.fate("v2", Fate::ReadyAfter(0));
-        let run = run.finish();
-        assert_eq!(*run.outcome() == Outcome::Done, done, "{fate:?} {after}: {}", run.outcome());
+        let outcome = with_outages(fate, 40, &[(5, 50)], after);
+        assert_eq!(outcome == Outcome::Done, done, "{fate:?} {after}: {outcome}");
     }
 }
 
@@ -115,27 +117,12 @@ fn time_without_current_watches_counts_against_no_deadline() {
 /// before.
 #[test]
 fn each_outage_lets_the_controllers_need_longer() {
-    for (outages, after, done) in [(1, 45, true), (1, 60, false), (2, 75, true), (2, 90, false)] {
-        let mut sim = Sim::of(2, &json!(1));
-        sim.fate("v2", Fate::NeverReady);
-        let mut run = Run::apply(sim, "v2");
-        run = run.with(|task| task.pace.progress_deadline = Deadline(25));
-        run.look();
-        run.until(|run| !run.deletes.is_empty());
-        for _ in 0..outages {
-            run.settle();
-            run.sim.hidden = true;
-            for _ in 0..15 {
-                run.settle();
-            }
-            run.sim.hidden = false;
-        }
-        for _ in 0..after {
-            run.settle();
-        }
-        run.sim.fate("v2", Fate::ReadyAfter(0));
-        let run = run.finish();
-        assert_eq!(*run.outcome() == Outcome::Done, done, "{outages} {after}: {}", run.outcome());
+    let twice = &[(1, 15), (1, 15)];
+    for (outages, after, done) in
+        [(&twice[..1], 45, true), (&twice[..1], 60, false), (twice, 75, true), (twice, 90, false)]
+    {
+        let outcome = with_outages(Fate::NeverReady, 25, outages, after);
+        assert_eq!(outcome == Outcome::Done, done, "{outages:?} {after}: {outcome}");
     }
 }
 

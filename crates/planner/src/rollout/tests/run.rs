@@ -98,6 +98,8 @@ pub(super) struct Decision {
     pub seen: Seen,
     pub now: Timestamp,
     pub deletes: Vec<Delete>,
+    /// The pods whose delete was executed before, or has no answer yet.
+    pub deleted: BTreeSet<Uid>,
     /// Whether it writes the declared strategy: then the controller acts by it.
     pub resumes: bool,
 }
@@ -227,18 +229,7 @@ impl Run {
         self.state = state;
         self.steps += 1;
         self.wake = None;
-        if let Some(decisions) = &mut self.decisions {
-            let deleted = |effect: &Effect| match effect {
-                Effect::Delete(delete) => Some(delete.clone()),
-                _ => None,
-            };
-            let all = effects.iter().filter_map(deleted).collect();
-            let resumes = effects.iter().any(|effect| match effect {
-                Effect::Write(write) => write.pause.is_none(),
-                _ => false,
-            });
-            decisions.push(Decision { seen, now: self.sim.now(), deletes: all, resumes });
-        }
+        self.note_decision(seen, &effects);
         for effect in effects {
             assert!(self.ended.is_none(), "no effect after the end");
             match effect {
@@ -271,6 +262,30 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Notes what a step was decided on, and its deletes, if an observer wants to know.
+    fn note_decision(&mut self, seen: Seen, effects: &[Effect]) {
+        let Some(decisions) = &mut self.decisions else { return };
+        let deletes = effects.iter().filter_map(|effect| match effect {
+            Effect::Delete(delete) => Some(delete.clone()),
+            _ => None,
+        });
+        let resumes = effects.iter().any(|effect| match effect {
+            Effect::Write(write) => write.pause.is_none(),
+            _ => false,
+        });
+        let pending = self.requests.iter().filter_map(|request| match request {
+            Request::Delete(delete) => Some(delete),
+            _ => None,
+        });
+        decisions.push(Decision {
+            seen,
+            now: self.sim.now(),
+            deletes: deletes.collect(),
+            deleted: pending.chain(&self.deletes).map(|it| it.uid.clone()).collect(),
+            resumes,
+        });
     }
 
     /// The time of the next step at the latest.

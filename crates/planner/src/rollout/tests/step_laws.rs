@@ -446,7 +446,7 @@ impl World {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        // The same cases each time: random ones find, in one of thousands, what is not understood yet.
+        // The same cases each time: random ones find, in one of thousands, what is not mended yet.
         rng_seed: seed(20),
         cases: cases(48), max_shrink_iters: 4_000, ..ProptestConfig::default()
     })]

@@ -135,6 +135,8 @@ pub(super) struct Observer {
     others: BTreeMap<String, Progress>,
     /// Deletes of this run, and when they were sent.
     sent: BTreeMap<Uid, Timestamp>,
+    /// The pods of those that were executed, or had no answer, at the last decision.
+    deleted: BTreeSet<Uid>,
     /// Approvals that count, each with its step and image; and those that are used up.
     approvals: BTreeSet<(usize, String)>,
     used: BTreeSet<(usize, String)>,
@@ -152,6 +154,7 @@ impl Observer {
             target: "v1".into(),
             last_good: "v1".into(),
             sent: BTreeMap::new(),
+            deleted: BTreeSet::new(),
             approvals: BTreeSet::new(),
             used: BTreeSet::new(),
             is_way_back: false,
@@ -211,7 +214,8 @@ impl Observer {
         for (at, step) in self.progress.steps.iter_mut().enumerate() {
             step.is_done &= noted.contains(&Rules::step_name(at));
         }
-        let Decision { seen, now, deletes, resumes } = decision;
+        let Decision { seen, now, deletes, deleted, resumes } = decision;
+        self.deleted.clone_from(deleted);
         let here = self.here(seen, *now);
         self.look(&here, *now);
         // A failure puts the last good template back before it replaces pods, those of a version
@@ -398,11 +402,11 @@ impl Observer {
         let waits = |other: &&Here<'_>| {
             other.is_ready && other.is_outdated() && rank(other.zone) < rank(it.zone)
         };
-        // A delete without an answer is not sent again, however long ago it was sent.
-        let is_sent = |pod: &Pod| self.sent.contains_key(&pod.uid);
+        // However long ago the delete was sent, and however old the observation is.
+        let is_deleted = |pod: &Pod| self.deleted.contains(&pod.uid);
         let is_begun = |zone: &str| {
             open.contains(zone)
-                || here.iter().any(|it| it.zone == zone && it.pod.is_some_and(is_sent))
+                || here.iter().any(|it| it.zone == zone && it.pod.is_some_and(is_deleted))
         };
         let before = here.iter().filter(waits).find(|other| !is_begun(other.zone))?;
         Some(format!("zone {:?} is begun before {:?}", it.zone, before.zone))
