@@ -209,6 +209,11 @@ impl<'w> Step<'_, 'w> {
         !failed.is_empty() && failed.contains(template_digest(template).as_str())
     }
 
+    /// Whether the template of a revision was.
+    pub(super) fn has_failed_at(&self, revision: &Revision) -> bool {
+        template_of(&revision.data).is_some_and(|template| self.has_failed(&template))
+    }
+
     /// Records the failed template on the lock. After some attempts the run continues without: the
     /// pause annotation records it too.
     fn remember(&mut self, target: &Target) -> Flow<()> {

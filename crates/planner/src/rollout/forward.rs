@@ -201,7 +201,7 @@ impl<'w> Step<'_, 'w> {
     }
 
     /// The revision to roll back to: that of the pause, else that of the live template, else the
-    /// newest one of outdated pods.
+    /// newest one of outdated pods, of those that have not failed if there are any.
     pub(super) fn came_from(
         &self,
         target: &Target,
@@ -223,7 +223,8 @@ impl<'w> Step<'_, 'w> {
                 !matches(target.template.raw(), &revision.data, Matching::Tolerant)
                     && pods.iter().any(|pod| !pod.terminating && pod.has_hash(&hash_of(revision)))
             };
-            claimed.iter().filter(is_other).max_by_key(|revision| revision.number).copied()
+            let others = claimed.iter().filter(is_other);
+            others.max_by_key(|it| (!self.has_failed_at(it), it.number)).copied()
         } else {
             of_template(live.spec.template.raw(), &claimed).1.pop()
         };

@@ -280,6 +280,25 @@ pub(super) enum Stall {
     Empty { nodes: usize },
 }
 
+impl Stall {
+    /// Whether anything has changed since a stall before, other than that more nodes take up the
+    /// budget: pods that crash again and again are Ready for a moment each time.
+    pub(super) fn is_progress_since(self, before: Self) -> bool {
+        let without_more = match (self, before) {
+            (
+                Self::Budget { unavailable, allowed, outdated },
+                Self::Budget { unavailable: least, .. },
+            ) => Self::Budget { unavailable: unavailable.min(least), allowed, outdated },
+            (
+                Self::SharedBudget { taken, allowed, outdated },
+                Self::SharedBudget { taken: least, .. },
+            ) => Self::SharedBudget { taken: taken.min(least), allowed, outdated },
+            (stall, _) => stall,
+        };
+        without_more != before
+    }
+}
+
 /// The reports that the user has received already.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {

@@ -51,7 +51,11 @@ impl<'w> Step<'_, 'w> {
     ) -> Vec<StepNode<'v>> {
         let last_good = self.last_good(live);
         let siblings = self.observed.siblings;
-        view.node_views.iter().map(|it| step_node(it, last_good.as_ref(), siblings)).collect()
+        // Under a pause, or another template, the controller takes back a surge that had begun.
+        let continues_surges = allows_surge(&live.spec.update_strategy)
+            && is_template(live, view.live.spec.template.raw());
+        let node_views = view.node_views.iter();
+        node_views.map(|it| step_node(it, last_good.as_ref(), siblings, continues_surges)).collect()
     }
 
     /// Evaluates the steps for these nodes. `target` is the template that is rolled out.
@@ -403,9 +407,11 @@ fn step_node<'v>(
     node_view: &NodeView<'v>,
     last_good: Option<&RevisionHash>,
     siblings: Option<&Siblings>,
+    continues_surges: bool,
 ) -> StepNode<'v> {
     // A surge of the controller has begun there.
-    let outdated = node_view.outdated_pod().filter(|_| !node_view.is_surging());
+    let has_begun = continues_surges && node_view.is_surging();
+    let outdated = node_view.outdated_pod().filter(|_| !has_begun);
     let (update, pod) = match (outdated, node_view.pod_state) {
         (Some(pod), _) => {
             let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));

@@ -55,11 +55,11 @@ impl Step<'_, '_> {
     /// Records a stall; returns its duration in seconds once it exceeds the timeout.
     pub(super) fn stalled(&mut self, what: Stall) -> Option<i64> {
         self.is_stalled = true;
-        let since = match self.state.stall {
-            Some((since, before)) if before == what => since,
-            Some(_) | None => self.now,
+        let (since, least) = match self.state.stall {
+            Some((since, before)) if !what.is_progress_since(before) => (since, before),
+            Some(_) | None => (self.now, what),
         };
-        self.state.stall = Some((since, what));
+        self.state.stall = Some((since, least));
         let waited = self.now.duration_since(since);
         if waited >= self.timeout() {
             return Some(waited.as_secs());

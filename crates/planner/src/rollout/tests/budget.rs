@@ -234,6 +234,34 @@ fn too_many_dead_nodes_pause_with_that_reason() {
     assert_eq!(left.values().filter(counts).count(), 1);
 }
 
+/// Found by the laws of steps: the time began anew whenever another pod became Ready for a moment.
+#[test]
+fn pods_that_crash_again_and_again_are_not_waited_for_indefinitely() {
+    let canary = json!([{"name": "canary", "nodes": {"names": ["node-0"]}}]);
+    let policy = super::steps::policy(json!({"steps": canary, "progressDeadline": "120s"}));
+    let mut sim = Sim::of(6, &json!(1));
+    let wants = |sim: &mut Sim, at: usize| sim.picky.insert(format!("node-{at}"), "v2".into());
+    wants(&mut sim, 4);
+    wants(&mut sim, 5);
+    sim.pass(5);
+    let mut run = Run::apply(sim, "v2").with(|task| task.pace = policy);
+    run.look();
+    for second in 0..150 {
+        match second % 10 {
+            0 => drop(run.sim.picky.remove("node-4")),
+            5 => drop(wants(&mut run.sim, 4)),
+            _ => {}
+        }
+        run.settle();
+    }
+    let Outcome::Paused { why: PauseReason::MaxUnavailableReached { seconds, .. } } = run.outcome()
+    else {
+        panic!("{}", run.outcome())
+    };
+    assert!((120..130).contains(seconds), "{seconds}");
+    assert_eq!(run.deletes.len(), 0);
+}
+
 /// Found by the simulation: at each question the time began anew, and the run never ended.
 #[test]
 fn they_do_also_while_a_precondition_is_asked_again_and_again() {

@@ -35,7 +35,7 @@ fn abort_restores_the_good_template_and_deletes_nothing() {
     };
     assert_eq!((failed.len(), run.deletes.len()), (2, 2));
     assert!(failed.values().all(|it| matches!(it, PodFailure::Permanent { .. })));
-    assert_eq!((run.sim.image(), run.sim.strategy()), ("v1".to_owned(), on_delete()));
+    assert_eq!((run.sim.live_image(), run.sim.strategy()), ("v1".to_owned(), on_delete()));
     let pause = run.pause().unwrap();
     assert_eq!(
         (pause.state, pause.from.as_ref().unwrap().name.clone()),
@@ -113,7 +113,7 @@ fn pause_leaves_everything_as_it_is() {
         Outcome::Paused { why: PauseReason::Failed { not_aborted: None, failed, .. } } if failed.len() == 2
     ));
     assert_eq!(
-        (run.sim.image(), run.pause().unwrap().state),
+        (run.sim.live_image(), run.pause().unwrap().state),
         ("v2".to_owned(), PauseState::Paused)
     );
     assert_eq!((run.sim.writes.len(), run.sim.remembered.len()), (1, 1));
@@ -148,7 +148,7 @@ fn a_rollback_counts_a_pod_whose_delete_may_still_be_executed() {
         run.look();
     }
     assert!(run.post(Post::RequestLost), "{:?}", run.reports);
-    run.until(|run| run.sim.image() == "v1");
+    run.until(|run| run.sim.live_image() == "v1");
     assert_eq!(run.deleted_nodes(), ["node-0", "node-1"], "the delete was not sent again");
     let mut most = 0;
     for _ in 0..120 {
@@ -191,7 +191,7 @@ fn a_rollback_ends_when_another_client_resumes() {
     run.sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = json!("v3"));
     let run = run.finish();
     let Outcome::Stale { held: true, .. } = run.outcome() else { panic!("{}", run.outcome()) };
-    assert_eq!((run.images().get("v2"), run.sim.image()), (Some(&2), "v3".to_owned()));
+    assert_eq!((run.images().get("v2"), run.sim.live_image()), (Some(&2), "v3".to_owned()));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_rollback_that_fails_as_well_ends_aborted() {
     let mut run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Rollback);
     run.look();
     run.until(|run| !run.deletes.is_empty());
-    run.until(|run| run.sim.image() == "v1");
+    run.until(|run| run.sim.live_image() == "v1");
     // Pods of neither template start on these nodes any more.
     for node in ["node-0", "node-1"] {
         run.sim.picky.insert(node.into(), "none".into());
@@ -234,7 +234,7 @@ fn without_a_good_template_it_is_paused_instead() {
     run.sim.cluster.revisions.remove(first);
     let run = run.finish();
     assert!(matches!(not_aborted(&run), Some(NotAborted::RevisionGone { .. })));
-    assert_eq!(run.sim.image(), "v2");
+    assert_eq!(run.sim.live_image(), "v2");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_failed_surge_is_stopped_and_the_old_pods_stay() {
         sim.fate("v2", Fate::NoImage);
         let mut run = policy(Run::apply(sim, "v2"), on_failure).finish();
         assert_eq!(run.sim.writes.last().unwrap().purpose, purpose);
-        assert_eq!((run.sim.image(), run.sim.strategy()), (image.to_owned(), on_delete()));
+        assert_eq!((run.sim.live_image(), run.sim.strategy()), (image.to_owned(), on_delete()));
         assert_eq!(run.pause().unwrap().declared, surging(&json!(2)));
         run.pass(20);
         assert_eq!(run.images(), [("v1".to_owned(), 6)].into(), "surge pods are gone");
@@ -318,7 +318,7 @@ fn a_failure_without_a_pause_is_aborted_too() {
     assert!(run.sim.writes.is_empty());
     let run = policy(run, OnFailure::Abort).finish();
     assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
-    assert_eq!(run.sim.image(), "v1");
+    assert_eq!(run.sim.live_image(), "v1");
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn a_lost_abort_is_retried_and_the_failure_is_recorded_after_it() {
         run.pass(2);
         run.look();
     }
-    assert_eq!(run.sim.image(), "v1");
+    assert_eq!(run.sim.live_image(), "v1");
     let run = run.finish();
     assert!(matches!(run.outcome(), Outcome::Aborted { .. }));
     assert_eq!(run.sim.remembered.len(), 1);
@@ -366,7 +366,7 @@ fn a_failure_that_cannot_be_recorded_does_not_prevent_the_end() {
     let mut run = Run::apply(bad(3, 1), "v2");
     run.look();
     run.until(|run| !run.deletes.is_empty());
-    run.until(|run| run.sim.image() == "v1");
+    run.until(|run| run.sim.live_image() == "v1");
     for _ in 0..60 {
         run.pass(1);
         if run.ended.is_some() {
@@ -388,7 +388,7 @@ fn an_interrupt_during_a_failure_leaves_it() {
     run.feed(Event::Interrupt, 0);
     let run = run.finish();
     assert_eq!(*run.outcome(), Outcome::Interrupted { paused: true });
-    assert_eq!((run.sim.image(), run.deletes.len()), ("v2".to_owned(), 1));
+    assert_eq!((run.sim.live_image(), run.deletes.len()), ("v2".to_owned(), 1));
 }
 
 #[test]

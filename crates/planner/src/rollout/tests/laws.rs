@@ -228,7 +228,7 @@ proptest! {
         });
         let run = through(run, "v2", &ops);
         prop_assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
-        prop_assert_eq!(run.sim.image(), "v1");
+        prop_assert_eq!(run.sim.live_image(), "v1");
         let pause = run.pause().unwrap();
         prop_assert_eq!(pause.state, PauseState::Aborted);
         prop_assert_eq!(run.sim.remembered.iter().next(), pause.failed.as_ref());

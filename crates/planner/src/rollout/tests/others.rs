@@ -167,7 +167,7 @@ fn several_revisions_of_one_template_are_waited_out() {
     let mut run = Run::apply(Sim::of(3, &json!(1)), "v2");
     run = run.with(|task| task.pace.progress_deadline = Deadline(60));
     run.look();
-    run.until(|run| run.sim.image() == "v2" && run.sim.cluster.revisions.len() == 2);
+    run.until(|run| run.sim.live_image() == "v2" && run.sim.cluster.revisions.len() == 2);
     run.sim.idle = true;
     let mut twin = run.sim.cluster.revisions.iter().max_by_key(|it| it.number).unwrap().clone();
     twin.name = "foo-twin".into();
@@ -424,7 +424,7 @@ fn a_run_that_rolls_nothing_writes_nothing_when_a_pod_fails() {
             sim.cluster.manage();
         }
         sim.join("node-new");
-        let image = sim.image();
+        let image = sim.live_image();
         sim.fate(&image, Fate::NeverReady);
         let run = Run::apply(sim, &image).finish();
         let Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: None, .. } } =

@@ -14,11 +14,12 @@ use kubelet::set_ready;
 pub(super) use kubelet::{Fate, pod_failure};
 pub(super) use measures::Measured;
 
-use crate::plan::PausedRollout;
+use crate::plan::{PausedRollout, template_digest};
 use crate::rollout::{
     Delete, Failure, NewPuller, ObservedCluster, Precondition, Provenance, Write, Written, write,
 };
 use crate::shared::Siblings;
+use daemonset::controller::revision_data::template_of;
 use daemonset::controller::test_cluster::{Cluster, node};
 use daemonset::model::{
     Approval, DaemonSet, LabelSelector, Neighbour, NeighbourQuery, Neighbours, Node, NodeReadiness,
@@ -275,7 +276,7 @@ impl Sim {
     }
 
     fn refuse_pods(&mut self) {
-        let image = self.image();
+        let image = self.live_image();
         if self.fates.get(&image) != Some(&Fate::NotCreated) {
             return;
         }
@@ -285,12 +286,6 @@ impl Sim {
         if self.cluster.pods.len() < before {
             self.create_failed = Some(self.refusal.clone());
         }
-    }
-
-    /// The image of the live template.
-    pub(super) fn image(&self) -> String {
-        let template = self.cluster.daemon_set.spec.template.raw();
-        template["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
     }
 
     pub(super) fn strategy(&self) -> Value {
@@ -304,22 +299,34 @@ impl Sim {
         self.remembered.contains(digest) || of_pause.is_some_and(|failed| *failed == *digest)
     }
 
-    /// Whether a pod that is not terminating has another image than this one.
-    pub(super) fn has_pods_of_others(&self, image: &str) -> bool {
+    /// Of the pods that are not terminating and have another image than this one: the image of the
+    /// newest revision, of those that are not recorded as failed if there are any.
+    pub(super) fn newest_of_others(&self, image: &str) -> Option<String> {
+        let running: BTreeSet<String> = self.running_pods().map(|(_, image)| image).collect();
         let images = self.images();
-        let mut pods = self.cluster.pods.iter().filter(|pod| !pod.terminating);
-        pods.any(|pod| images[pod.labels.get(REVISION_HASH_LABEL).unwrap()] != image)
+        let image_of = |it: &Revision| images[&it.hash().unwrap().to_string()].clone();
+        let has_failed =
+            |it: &Revision| self.has_failed(&template_digest(&template_of(&it.data).unwrap()));
+        let revisions = self.cluster.revisions.iter();
+        let others = revisions.filter(|it| {
+            let of_revision = image_of(it);
+            of_revision != image && running.contains(&of_revision)
+        });
+        others.max_by_key(|it| (!has_failed(it), it.number)).map(image_of)
     }
 
     /// The image of each node's last pod that is not terminating.
     pub(super) fn running(&self) -> BTreeMap<String, String> {
+        self.running_pods().collect()
+    }
+
+    fn running_pods(&self) -> impl Iterator<Item = (String, String)> {
         let images = self.images();
         let pods = self.cluster.pods.iter().filter(|pod| !pod.terminating);
-        pods.map(|pod| {
+        pods.map(move |pod| {
             let hash = pod.labels.get(REVISION_HASH_LABEL).unwrap();
             (pod.node().unwrap().to_string(), images[hash].clone())
         })
-        .collect()
     }
 
     /// A new resourceVersion, and `raw` as it is now.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::run::{Post, Run, cases, declared, seed, target};
-use super::sim::{Sim, rolling, surging};
+use super::sim::{self, Sim, rolling, surging};
 use super::step_cases::{Fault, Op, faults, op, rules};
 use super::step_observer::Observer;
 use super::step_rules::{NODE_SECONDS, Rules, Selects};
@@ -105,12 +105,13 @@ impl World {
             (digest, to) = template(&sim, &image);
         }
         // If its note is lost, too, the pods before it still say that the surge is in progress, also
-        // those beside a new pod.
-        let is_surging = image == live && sim.has_pods_of_others(&live);
-        self.is_left_to_controller = is_over && !is_surging && sim.has_pods_of_others(&live);
-        if is_over && !is_surging {
+        // those beside a new pod. The newest of them are all that is known of the last good template.
+        let newest_of_others = sim.newest_of_others(&live);
+        let is_surging = image == live && newest_of_others.is_some();
+        self.is_left_to_controller = is_over && !is_surging && newest_of_others.is_some();
+        if is_over {
             // The last run may have been killed when all was done, before it could say so.
-            self.observer.last_good = live;
+            self.observer.last_good = newest_of_others.filter(|_| is_surging).unwrap_or(live);
         }
         let note = sim.note.clone();
         self.history.push(format!("{} begins {image}, {note:?}", sim.now()));
@@ -366,6 +367,10 @@ impl World {
             match self.run().outcome().clone() {
                 Outcome::Done => return runs,
                 Outcome::Waiting { waits_for } => self.wait(&waits_for),
+                Outcome::Paused { why: PauseReason::MaxUnavailableReached { .. } } => {
+                    self.mend_last_good();
+                    self.pass(60);
+                }
                 Outcome::Paused { .. }
                 | Outcome::Aborted { .. }
                 | Outcome::Stale { .. }
@@ -380,6 +385,13 @@ impl World {
         }
         self.observer.broken.push("25 runs do not end it".into());
         25
+    }
+
+    /// A template that fails can be the last good one for the run, if all that says otherwise is lost.
+    /// Its pods take up the budget in steps that come later, until a person mends them.
+    fn mend_last_good(&mut self) {
+        let last_good = self.observer.last_good.clone();
+        self.sim().fate(&last_good, sim::Fate::ReadyAfter(3));
     }
 
     /// No step is without nodes: otherwise there would be no plan.

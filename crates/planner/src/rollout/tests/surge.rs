@@ -7,7 +7,7 @@ use super::run::{Post, Run, plain_pace};
 use super::sim::{Fate, Sim, surging};
 use super::steps::{purposes, waits};
 use crate::plan::PauseState;
-use crate::rollout::{Outcome, Purpose};
+use crate::rollout::{Event, Outcome, Purpose};
 use crate::steps::WaitKind;
 use daemonset::model::{PodReadiness, PolicySpec};
 
@@ -257,4 +257,52 @@ fn a_surge_stays_noted_until_another_template_is_live() {
     cluster.pass(200);
     let next = run(cluster, "v3", &windows);
     assert_eq!((waits(&next), next.sim.live_image().as_str()), (vec![WaitKind::Window], "v1"));
+}
+
+/// Under the pause of a failure, the controller takes the surge back: nothing of it is in progress.
+#[test]
+fn a_surge_that_is_paused_in_a_closed_window_does_not_continue() {
+    let windows = policy(json!({
+        "windows": [{"schedule": "*/10 * * * *", "duration": "3m"}],
+        "progressDeadline": "60s",
+        "onFailure": "pause",
+    }));
+    let mut sim = sim(4);
+    sim.stop = 2;
+    sim.picky.insert("node-1".into(), "v1".into());
+    sim.pass(600 - sim.now().as_second() % 600 + 7);
+    let mut killed = start(sim, "v2", &windows);
+    killed.look();
+    (0..39).for_each(|_| killed.settle());
+    killed.pass(140);
+    killed.feed(Event::Observed, 0);
+    killed.post(Post::Delivered);
+    assert_eq!(killed.pause().unwrap().state, PauseState::Paused);
+    assert_eq!(killed.sim.cluster.pods.len(), 5, "the controller has not seen the pause yet");
+    let before = killed.sim.writes.len();
+    let mut next = start(killed.sim, "v2", &windows);
+    next.look();
+    next.settle();
+    let writes = &next.sim.writes[before..];
+    assert!(writes.iter().all(|write| write.pause.is_some()), "{writes:#?}");
+}
+
+/// A surge has no pause. Without its note, the pods before it say where it came from.
+#[test]
+fn an_interrupted_surge_without_a_note_did_not_come_from_a_template_that_has_failed() {
+    let paused = policy(json!({"progressDeadline": "60s", "onFailure": "pause"}));
+    let mut sim = sim(4);
+    sim.picky.insert("node-1".into(), "v1".into());
+    let failed = run(sim, "v2", &paused);
+    assert!(matches!(failed.outcome(), Outcome::Paused { .. }), "{}", failed.outcome());
+    let mut killed = start(failed.sim, "v3", &paused);
+    killed.look();
+    killed.until(|run| run.sim.live_image() == "v3");
+    let mut sim = killed.sim;
+    assert!(sim.remembered.len() == 1 && !sim.nodes_with("v2").is_empty());
+    sim.note = None;
+    sim.fate("v3", Fate::NeverReady);
+    let next = run(sim, "v3", &policy(json!({"progressDeadline": "60s"})));
+    let Outcome::Aborted { .. } = next.outcome() else { panic!("{}", next.outcome()) };
+    assert_eq!(next.sim.live_image(), "v1");
 }

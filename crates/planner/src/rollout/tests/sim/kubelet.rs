@@ -75,6 +75,7 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
         Fate::ReadyAfter(seconds) => {
             set(age >= seconds);
             pod.phase = PodPhase::Running;
+            pod.container_failure = None;
         }
         Fate::NeverReady => set(false),
         Fate::NoImage | Fate::NotCreated => {
