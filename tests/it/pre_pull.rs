@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use testkit::sandbox::{Run, Sandbox};
 
@@ -136,4 +136,47 @@ spec:
     }
     let after = std::fs::read_to_string(sandbox.path("2.json")).unwrap();
     assert!(!after.contains("ds-plan.dev/pre-pull"), "all pullers are removed");
+}
+
+/// A run that was killed while it pulled has written nothing: if git is put back, nothing changes.
+#[test]
+fn what_a_killed_run_has_left_is_removed_though_nothing_changes() {
+    let sandbox = Sandbox::new();
+    let done = rehearse(&sandbox, "--save done.json");
+    assert_eq!(done.code, Some(0), "{done}");
+    let text = std::fs::read_to_string(sandbox.path("done.json")).unwrap();
+    let mut recording: Value = serde_json::from_str(&text).unwrap();
+    recording["items"].as_array_mut().unwrap().push(json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "ds-plan-pre-pull-left",
+            "namespace": "logging",
+            "uid": "left",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"ds-plan.dev/pre-pull": "fluent-bit"},
+            "ownerReferences": [{
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "name": "ds-plan-fluent-bit",
+                "uid": "lease",
+                "controller": true,
+            }],
+        },
+        "spec": {"nodeName": "worker-c-08", "containers": [{"name": "image-0", "image": "r.example/other:1"}]},
+        "status": {"phase": "Pending"},
+    }));
+    sandbox.write("left.json", recording.to_string());
+    let source = source(&sandbox);
+    let source = source.replace(&example("fleet/cluster.json"), "left.json");
+    let plan = sandbox.ds_plan(&source);
+    assert!(plan.stdout.contains("nothing to do"), "{plan}");
+    let run = sandbox.ds_apply(&format!("--rehearse {source} --save after.json"));
+    assert_eq!(run.code, Some(0), "{run}");
+    let after = std::fs::read_to_string(sandbox.path("after.json")).unwrap();
+    let after: Value = serde_json::from_str(&after).unwrap();
+    let is_left = |it: &&Value| it["metadata"]["uid"] == "left";
+    let left = after["items"].as_array().unwrap().iter().find(is_left);
+    let is_deleted = |it: &Value| it["metadata"]["deletionTimestamp"].is_string();
+    assert!(left.is_none_or(is_deleted), "{left:?} {run}");
 }

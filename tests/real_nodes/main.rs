@@ -24,6 +24,7 @@ mod nodes;
 mod outages;
 mod pre_pull;
 mod smoke;
+mod soaks;
 mod witness;
 
 use control_plane::harness;

@@ -9,6 +9,7 @@
 mod failed_create;
 mod feeds;
 mod neighbours;
+mod picked;
 mod pullers;
 mod shared;
 mod task;
@@ -73,6 +74,13 @@ impl LiveCluster {
         resources.extend(target.pullers.then_some(Resource::Of(Kind::Pod)));
         resources.extend(target.neighbours.iter().map(|_| Resource::Of(Kind::Pod)));
         let mut view = View::empty(self.name(), target);
+        let mut pullers = None;
+        if target.pullers {
+            let (list, lease) = (feeds::pullers(target), lease_name(target.key.name.as_str()));
+            let read = pullers::list(&self.requests, &list, self.page_size, &lease).await?;
+            view.pullers = read.0;
+            pullers = Some((list, lease, read.1));
+        }
         let mut versions = Vec::new();
         for query in &target.neighbours {
             let (neighbours, version) = self.neighbours_of(query).await?;
@@ -90,9 +98,10 @@ impl LiveCluster {
         if target.events {
             tasks.push(self.task(&shared, tasks.len(), feeds::failed_creates(target)));
         }
-        if target.pullers {
-            let mut task = self.task(&shared, tasks.len(), feeds::pullers(target));
-            task.handler.pullers_of = Some(lease_name(target.key.name.as_str()));
+        if let Some((list, lease, version)) = pullers {
+            let mut task = self.task(&shared, tasks.len(), feeds::feed_of(&list));
+            task.handler.pullers_of = Some(lease);
+            (task.list, task.version) = (Some(list), version);
             tasks.push(task);
         }
         for (at, (query, version)) in target.neighbours.iter().zip(versions).enumerate() {

@@ -103,7 +103,7 @@ pub(super) async fn run(
     let prepared = session
         .unless_interrupted(async |shell, cluster| prepare(args, global, shell, cluster).await)
         .await?;
-    let Prepared { desired, predecessors, now, saved, version, prune } = prepared;
+    let Prepared { desired, predecessors, now, pulling, saved, version, prune } = prepared;
     let mut common = args.common.clone();
     common.allow.deletion = args.deletion;
     let approved = saved.as_ref().unwrap_or(&now);
@@ -117,9 +117,10 @@ pub(super) async fn run(
         return Ok(if refused.is_empty() { Exit::Done } else { Exit::Refused });
     }
     if !any {
-        // Without a controller in the cluster, pods may have to be reconciled without changes.
+        // Without a controller in the cluster, pods may have to be reconciled without changes; and a
+        // run that was killed may have left pods that pull images.
         let mut kept = in_order(&desired, predecessors);
-        kept.retain(|desired| desired.managed_by == ManagedBy::DsApply);
+        kept.retain(|one| one.managed_by == ManagedBy::DsApply || pulling.contains(&one.key));
         if !kept.is_empty() {
             permitted::check(&errands, permitted::held(&now), session).await?;
         }
@@ -172,6 +173,8 @@ struct Prepared {
     predecessors: Predecessors,
     /// The plan on the current cluster: it is shown, and its guards apply.
     now: Plan,
+    /// The DaemonSets with pods that pull images.
+    pulling: BTreeSet<DaemonSetKey>,
     /// The DaemonSets of a saved plan, with everything else from the plan of `now`.
     saved: Option<Plan>,
     /// The version of the manifests if they are plain files.
@@ -236,7 +239,9 @@ async fn prepare(
     let binding = args.saved.binding();
     let saved = saved.map(|saved| saved.approved(&mut now, binding)).transpose()?;
     let predecessors = Predecessors { precedence, others };
-    Ok(Prepared { desired: daemon_sets, predecessors, now, saved, version, prune })
+    let keys = daemon_sets.iter().map(|one| one.key.clone());
+    let pulling = keys.filter(|key| snapshot.has_pullers(key)).collect();
+    Ok(Prepared { desired: daemon_sets, predecessors, now, pulling, saved, version, prune })
 }
 
 /// The namespace of names and manifests that have none: of `-n`, or of the kubeconfig's context.

@@ -187,6 +187,9 @@ impl DaemonSetApply<'_> {
         let plan = self.planned(&snapshot);
         check_not_stale(&self.approved_part(), &plan, self.binding, self.args.allow)?;
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
+            if let Some(task) = self.removal_of_pullers(&plan, &snapshot, session)? {
+                return Ok(Prepared::Rollout(Box::new(task)));
+            }
             return self.reconcile(lock, session).await.map(Prepared::Ended);
         };
         match self.resume((&plan, one), &snapshot, lock, session).await {
@@ -218,6 +221,20 @@ impl DaemonSetApply<'_> {
                 self.prepare(task, plan, snapshot, cluster, lock).await
             })
             .await
+    }
+
+    /// The task that removes what a run has left that was killed while it pulled images, if there is
+    /// nothing else to do.
+    fn removal_of_pullers(
+        &self,
+        plan: &Plan,
+        snapshot: &Snapshot,
+        session: &Session,
+    ) -> Result<Option<Task>, Error> {
+        let one = plan.daemon_sets.first().filter(|_| snapshot.has_pullers(&self.desired.key));
+        let Some(one) = one else { return Ok(None) };
+        let task = self.task(one, snapshot, session)?;
+        Ok(Some(Task { goal: Goal::RemovePullers, ..task }))
     }
 
     /// Reconciles the pods of an empty plan, if `ds-apply` is the controller.

@@ -55,11 +55,11 @@ pub(super) fn feed_of(list: &List) -> Feed {
     Feed { resource: Resource::Of(kind), namespace, narrowed }
 }
 
-/// The pods that pull images for the DaemonSet, all of them from the beginning.
-pub(super) fn pullers(target: &WatchedDaemonSet) -> Feed {
+/// The pods that pull images for the DaemonSet.
+pub(super) fn pullers(target: &WatchedDaemonSet) -> List {
     let labels = format!("{PRE_PULL_LABEL}={}", puller_label(&target.key.name));
-    Feed {
-        resource: Resource::Of(Kind::Pod),
+    List {
+        kind: Kind::Pod,
         namespace: Some(target.key.namespace.clone()),
         narrowed: Narrowed { labels, ..Narrowed::default() },
     }

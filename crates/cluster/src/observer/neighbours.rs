@@ -1,16 +1,15 @@
 //! The other pods that the checks of a policy look at: one list and one watch of the whole cluster for
 //! each selector, never one for each node. Of a page, only the pods that are wanted are kept.
 
-use std::sync::Arc;
-
-use crate::decode::{ObjectError, read_neighbour};
-use crate::list::{self, Encoded, List, Narrowed, Sink};
-use crate::request::Accept;
+use crate::decode::read_neighbour;
+use crate::list::{self, List, Narrowed};
+use crate::request::Requests;
 use crate::watch::Change;
 use crate::{Error, Kind, LiveCluster};
 use daemonset::model::{Interner, Neighbour, NeighbourQuery, Neighbours};
 
 use super::feeds::label_selector;
+use super::picked::{Pick, PickedPods};
 
 /// Pods that have ended are of no interest, and there may be many of them.
 const NOT_ENDED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -22,62 +21,18 @@ pub(super) fn list_of(query: &NeighbourQuery) -> List {
     List { kind: Kind::Pod, namespace: None, narrowed }
 }
 
-/// Receives the pods of one list.
-pub(super) struct NeighbourSink {
-    server: Arc<str>,
+/// Keeps the pods that a query wants.
+struct Wanted {
     query: NeighbourQuery,
     interner: Interner,
-    pods: Vec<Neighbour>,
-    version: Option<String>,
 }
 
-impl NeighbourSink {
-    pub(super) fn new(server: &Arc<str>, query: &NeighbourQuery) -> Self {
-        Self {
-            server: Arc::clone(server),
-            query: query.clone(),
-            interner: Interner::default(),
-            pods: Vec::new(),
-            version: None,
-        }
-    }
+impl Pick for Wanted {
+    type Pod = Neighbour;
 
-    /// The pods, and the version where a watch continues.
-    pub(super) fn finish(self) -> (Neighbours, Option<String>) {
-        (Neighbours::of(self.query, self.pods), self.version)
-    }
-}
-
-impl Sink for NeighbourSink {
-    /// Always JSON, as the watch that follows.
-    fn accepts(_kind: Kind) -> Accept {
-        Accept::Json
-    }
-
-    fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error> {
-        let read = match object {
-            Encoded::Json(json) => read_neighbour(json, &self.query, &mut self.interner),
-            Encoded::Protobuf(_) => Err("is protobuf instead of JSON".to_owned()),
-        };
-        let (pod, is_wanted) = read.map_err(|reason| Error::Object {
-            origin: Arc::clone(&self.server),
-            object: ObjectError { kind, index, name: None, path: String::new(), reason },
-        })?;
-        self.pods.extend(is_wanted.then_some(pod));
-        Ok(())
-    }
-
-    /// Only pages of protobuf are decoded apart, of which this keeps no objects.
-    fn append(&mut self, page: Self) {
-        debug_assert!(page.pods.is_empty(), "an object of protobuf is an error");
-    }
-
-    fn has_seen_record(&self) -> bool {
-        false
-    }
-
-    fn version(&mut self, version: &str) {
-        self.version = Some(version.to_owned());
+    fn pick(&mut self, json: &str) -> Result<Option<Neighbour>, String> {
+        let (pod, is_wanted) = read_neighbour(json, &self.query, &mut self.interner)?;
+        Ok(is_wanted.then_some(pod))
     }
 }
 
@@ -98,10 +53,22 @@ impl LiveCluster {
         &self,
         query: &NeighbourQuery,
     ) -> Result<(Neighbours, Option<String>), Error> {
-        let sink = || NeighbourSink::new(&self.requests.server, query);
-        let read = list::read(&self.requests, &list_of(query), self.page_size, &sink).await?;
-        Ok(read.finish())
+        let requests = &self.requests;
+        read(requests, &list_of(query), self.page_size, query).await
     }
+}
+
+/// Reads the list of a query; returns its pods, and the version where a watch continues.
+pub(super) async fn read(
+    requests: &Requests,
+    list: &List,
+    page_size: u32,
+    query: &NeighbourQuery,
+) -> Result<(Neighbours, Option<String>), Error> {
+    let wanted = || Wanted { query: query.clone(), interner: Interner::default() };
+    let sink = || PickedPods::new(&requests.server, wanted());
+    let (pods, version) = list::read(requests, list, page_size, &sink).await?.finish();
+    Ok((Neighbours::of(query.clone(), pods), version))
 }
 
 /// The watch of a query: where its pods are in the view.

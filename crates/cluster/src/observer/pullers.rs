@@ -7,7 +7,11 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::picked::{Pick, PickedPods};
+use crate::Error;
 use crate::decode::{cut, lenient};
+use crate::list::{self, List};
+use crate::request::Requests;
 use daemonset::model::{
     Labels, NodeName, PRE_PULL_IMAGES_LABEL, PullProblem, PullState, Puller, null_as_default,
 };
@@ -107,6 +111,30 @@ struct Waiting {
     reason: String,
     #[serde(deserialize_with = "null_as_default")]
     message: String,
+}
+
+/// Keeps the pullers of a Lease, by its name.
+struct OfLease(String);
+
+impl Pick for OfLease {
+    type Pod = Puller;
+
+    fn pick(&mut self, json: &str) -> Result<Option<Puller>, String> {
+        read(json, &self.0).map_err(|error| error.to_string())
+    }
+}
+
+/// Reads the list of pullers; returns them by name, and the version where a watch continues.
+pub(super) async fn list(
+    requests: &Requests,
+    list: &List,
+    page_size: u32,
+    lease: &str,
+) -> Result<(Vec<Puller>, Option<String>), Error> {
+    let sink = || PickedPods::new(&requests.server, OfLease(lease.to_owned()));
+    let (mut pullers, version) = list::read(requests, list, page_size, &sink).await?.finish();
+    pullers.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok((pullers, version))
 }
 
 /// Reads a puller. `None` if its controller is not this Lease: others may use the label, too.

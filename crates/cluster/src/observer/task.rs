@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 
 use super::failed_create::FailedCreate;
-use super::neighbours::{NeighbourSink, NeighbourWatch};
+use super::neighbours::{self, NeighbourWatch};
 use super::pullers;
 use super::shared::Shared;
 use crate::decode::SnapshotBuilder;
@@ -80,8 +80,8 @@ impl Task {
     /// Lists again, with retries until it succeeds.
     async fn list_again(&mut self, delays: &mut Delays) {
         let Some(list) = self.list.clone() else {
-            // The watch starts with all that there are.
-            return self.handler.forget_pullers();
+            // Events are watched from the beginning.
+            return;
         };
         loop {
             match self.read_again(&list).await {
@@ -100,9 +100,8 @@ impl Task {
     /// Reads a list again; returns the version where the watch continues.
     async fn read_again(&self, list: &List) -> Result<Option<String>, Error> {
         if let Some(NeighbourWatch { at, query, .. }) = &self.handler.neighbours {
-            let sink = || NeighbourSink::new(&self.requests.server, query);
-            let read = list::read(&self.requests, list, self.page_size, &sink).await?;
-            let (listed, version) = read.finish();
+            let read = neighbours::read(&self.requests, list, self.page_size, query);
+            let (listed, version) = read.await?;
             self.handler.shared.life(self.handler.number);
             self.handler.shared.change(|view| {
                 view.change_neighbours(*at, |known| {
@@ -110,6 +109,16 @@ impl Task {
                     *known = listed;
                     changed
                 })
+            });
+            return Ok(version);
+        }
+        if let Some(lease) = &self.handler.pullers_of {
+            let read = pullers::list(&self.requests, list, self.page_size, lease);
+            let (pullers, version) = read.await?;
+            self.handler.shared.life(self.handler.number);
+            self.handler.shared.change(|view| {
+                let before = std::mem::replace(&mut view.pullers, pullers);
+                before != view.pullers
             });
             return Ok(version);
         }
@@ -165,13 +174,6 @@ impl WatchHandler {
 }
 
 impl WatchHandler {
-    /// Forgets the pullers: some may have gone unseen.
-    fn forget_pullers(&self) {
-        if self.pullers_of.is_some() {
-            self.shared.change(|view| !std::mem::take(&mut view.pullers).is_empty());
-        }
-    }
-
     fn change_puller(&self, change: Change, json: &str, lease: &str) -> Result<(), String> {
         let read = pullers::read(json, lease).map_err(|error| error.to_string())?;
         if let Some(puller) = read {

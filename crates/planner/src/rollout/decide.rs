@@ -110,7 +110,9 @@ impl<'w> Step<'_, 'w> {
         self.state.allowed_actions = match task.goal {
             Goal::Apply(_) => self.state.allowed_actions,
             // The live template stays.
-            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => AllowedActions::Reconcile,
+            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => {
+                AllowedActions::Reconcile
+            }
         };
         match (&task.goal, self.state.course.clone()) {
             (Goal::Apply(target), Course::Forward) => self.apply(target, live),
@@ -129,6 +131,8 @@ impl<'w> Step<'_, 'w> {
                 },
             })),
             (Goal::Release { written }, _) => self.release(written, live),
+            // The end of each run removes them.
+            (Goal::RemovePullers, _) => Ok(Halt::End(Outcome::Done)),
         }
     }
 
@@ -194,7 +198,7 @@ impl<'w> Step<'_, 'w> {
         let Some(live) = self.observed.daemon_set else {
             let planned = match &self.task.goal {
                 Goal::Apply(target) => target.uid.is_some(),
-                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => true,
+                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => true,
             };
             if self.state.seen || planned {
                 return Err(Halt::End(Outcome::Gone { replaced_by: None }));

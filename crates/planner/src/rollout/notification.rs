@@ -39,7 +39,7 @@ impl Secrets {
     pub fn of(live: &PodTemplate, task: &Task) -> Self {
         let target = match &task.goal {
             Goal::Apply(target) => Some(target.template.raw()),
-            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => None,
+            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => None,
         };
         Self::of_templates([live.raw()].into_iter().chain(target))
     }

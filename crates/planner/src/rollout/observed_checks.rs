@@ -104,7 +104,7 @@ impl<'a> Asking<'a, '_, '_, '_> {
         let is_held = |at: &usize| self.evaluation.held.contains(at);
         let surges = match &self.step.task.goal {
             Goal::Apply(target) => allows_surge(target.declared.strategy()),
-            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => false,
+            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => false,
         };
         let is_stopped = candidates.iter().all(is_held)
             || (surges && self.evaluation.is_last() && candidates.iter().any(is_held));

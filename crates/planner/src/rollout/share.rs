@@ -93,7 +93,7 @@ impl Step<'_, '_> {
         match (&self.task.goal, &self.state.course) {
             (Goal::Apply(_) | Goal::Roll(_), Course::Forward | Course::Waiting(_)) => true,
             (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_))
-            | (Goal::GoBack | Goal::Release { .. }, _) => false,
+            | (Goal::GoBack | Goal::Release { .. } | Goal::RemovePullers, _) => false,
         }
     }
 
@@ -104,7 +104,7 @@ impl Step<'_, '_> {
         let evaluated = self.shared_nodes.take();
         let before = self.state.share.take();
         let course = match (&self.task.goal, &self.state.course) {
-            (Goal::GoBack | Goal::Release { .. }, _) => ShareCourse::Counted,
+            (Goal::GoBack | Goal::Release { .. } | Goal::RemovePullers, _) => ShareCourse::Counted,
             _ if self.state.stop.is_some() => ShareCourse::Stopped,
             (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_)) => ShareCourse::Stopped,
             (Goal::Apply(_) | Goal::Roll(_), Course::Waiting(waits_for)) => {

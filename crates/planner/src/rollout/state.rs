@@ -324,7 +324,7 @@ impl State {
             waves: nodes.collect(),
             uid: match &task.goal {
                 Goal::Apply(target) => target.uid.clone(),
-                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => None,
+                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => None,
             },
             seen: false,
             template: None,

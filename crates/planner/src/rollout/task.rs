@@ -71,6 +71,9 @@ pub enum Goal {
         /// The fields of the live object that `ds-apply` owns, to be applied again.
         written: Arc<Value>,
     },
+    /// The pods that pull images are removed, which a run has left that was killed. Nothing else
+    /// changes.
+    RemovePullers,
 }
 
 /// The desired object of a run.

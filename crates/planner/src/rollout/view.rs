@@ -455,10 +455,12 @@ fn is_seen_before_delete(node: &Node, pods: &Pods, now: Timestamp) -> bool {
 fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
     let declared = match &task.goal {
         Goal::Apply(target) => Some(*target.declared.strategy()),
-        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => PausedRollout::of(live)
-            .ok()
-            .flatten()
-            .and_then(|pause| serde::Deserialize::deserialize(&pause.declared).ok()),
+        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => {
+            PausedRollout::of(live)
+                .ok()
+                .flatten()
+                .and_then(|pause| serde::Deserialize::deserialize(&pause.declared).ok())
+        }
     };
     let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, desired));
     match (limits, task.pace.max_unavailable) {
