@@ -32,7 +32,7 @@ fn half_rolled(nodes: usize, budget: usize) -> Sim {
 fn change_a_label(task: &mut Task) {
     match &mut task.goal {
         Goal::Apply(target) => target.changes = true,
-        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => unreachable!(),
+        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => unreachable!(),
     }
 }
 

@@ -91,19 +91,16 @@ impl World {
         let is_over = self.run().pause().is_none() && !is_noted;
         let sim = self.run.take().unwrap().sim;
         let policy = self.policy();
-        let template = |sim: &Sim, image: &str| {
-            let target = target(sim, image, &declared(sim));
-            (template_digest(target.template.raw()), target)
-        };
         let mut image = format!("v{}", self.image);
-        let (mut digest, mut to) = template(&sim, &image);
+        let mut digest = digest_of(&sim, &image);
         let rolls_back = policy.on_failure == OnFailure::Rollback
             && is_rolling_back(&sim.seen().observed(), &digest);
         while !rolls_back && sim.has_failed(&digest) {
             self.image += 1;
             image = format!("v{}", self.image);
-            (digest, to) = template(&sim, &image);
+            digest = digest_of(&sim, &image);
         }
+        let to = target(&sim, &image, &declared(&sim));
         // If its note is lost, too, the pods before it still say that the surge is in progress, also
         // those beside a new pod. The newest of them are all that is known of the last good template.
         let newest_of_others = sim.newest_of_others(&live);
@@ -129,24 +126,20 @@ impl World {
         self.run = Some(run);
         self.is_idle = false;
         self.is_disturbed = false;
-        self.observer.begins(&image, rolls_back);
+        let noted = self.noted(&digest);
+        self.observer.begins(&image, rolls_back, &noted);
         self.look();
     }
 
-    /// The steps that are noted as done for the current image.
-    fn noted(&mut self) -> BTreeSet<String> {
-        let target = self.observer.target.clone();
-        let sim = self.sim();
-        let target = self::target(sim, &target, &declared(sim));
-        let digest = template_digest(target.template.raw());
-        let note = sim.note.as_ref().filter(|note| note.template == digest);
+    /// The steps that are noted as done for a template.
+    fn noted(&mut self, template: &str) -> BTreeSet<String> {
+        let note = self.sim().note.as_ref().filter(|note| *note.template == *template);
         let steps = note.into_iter().flat_map(|note| &note.steps);
         steps.filter(|(_, step)| step.done_at.is_some()).map(|(name, _)| name.clone()).collect()
     }
 
     /// What the observer makes of the last steps of the run.
     fn look(&mut self) {
-        let noted = self.noted();
         let run = self.run.as_mut().unwrap();
         for decision in
             std::mem::take(run.decisions.as_mut().into_iter().next().unwrap_or(&mut Vec::new()))
@@ -157,7 +150,7 @@ impl World {
             if decision.resumes {
                 self.history.push(format!("{} writes the declared strategy", decision.now));
             }
-            self.observer.judge(&decision, &noted);
+            self.observer.judge(&decision);
         }
         if self.is_idle || run.ended.is_none() {
             return;
@@ -189,6 +182,8 @@ impl World {
         let live = run.sim.live_image();
         let mut broken = Vec::new();
         let images = run.images();
+        // A template that has failed is not written again.
+        let keeps_target = keeps_target || run.sim.has_failed(&digest_of(&run.sim, &good));
         if live != good && !(keeps_target && live == target) {
             broken.push(format!("waits with {live} live, but {good} is good"));
         }
@@ -238,10 +233,9 @@ impl World {
         let Some(rule) = self.policy().steps.get(step).cloned() else { return };
         let image = format!("v{}", self.image);
         let sim = self.sim();
-        let target = target(sim, &image, &declared(sim));
         let approval = Approval {
             uid: sim.cluster.daemon_set.uid.clone(),
-            template: template_digest(target.template.raw()),
+            template: digest_of(sim, &image),
             step: crate::approval::step_digest(&rule),
             by: "alice".into(),
             at: sim.now(),
@@ -454,6 +448,11 @@ impl World {
         let broken = &self.observer.broken;
         assert!(broken.is_empty(), "{broken:#?}\n{:#?}", self.history);
     }
+}
+
+/// The digest of the template with this image.
+fn digest_of(sim: &Sim, image: &str) -> String {
+    template_digest(target(sim, image, &declared(sim)).template.raw())
 }
 
 proptest! {

@@ -162,13 +162,17 @@ impl Observer {
         }
     }
 
-    /// A run of an image begins.
-    pub(super) fn begins(&mut self, image: &str, is_way_back: bool) {
+    /// A run of an image begins; `noted` are the names of the steps that are noted as done. What a
+    /// run knew that was killed before its note arrived is forgotten.
+    pub(super) fn begins(&mut self, image: &str, is_way_back: bool, noted: &BTreeSet<String>) {
         if image != self.target {
             let known = self.others.remove(image);
             let known = known.unwrap_or_else(|| Progress::of(&self.rules));
             let before = std::mem::replace(&mut self.progress, known);
             self.others.insert(std::mem::replace(&mut self.target, image.to_owned()), before);
+        }
+        for (at, step) in self.progress.steps.iter_mut().enumerate() {
+            step.is_done &= noted.contains(&Rules::step_name(at));
         }
         self.sent.clear();
         self.is_way_back = is_way_back;
@@ -208,12 +212,8 @@ impl Observer {
         }
     }
 
-    /// One step of the run; `noted` are the names of the steps that are noted as done. What a run
-    /// knew that was killed before its note arrived is forgotten.
-    pub(super) fn judge(&mut self, decision: &Decision, noted: &BTreeSet<String>) {
-        for (at, step) in self.progress.steps.iter_mut().enumerate() {
-            step.is_done &= noted.contains(&Rules::step_name(at));
-        }
+    /// One step of the run.
+    pub(super) fn judge(&mut self, decision: &Decision) {
         let Decision { seen, now, deletes, deleted, resumes } = decision;
         self.deleted.clone_from(deleted);
         let here = self.here(seen, *now);
