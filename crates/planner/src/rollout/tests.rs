@@ -15,6 +15,7 @@ mod pre_pull;
 mod run;
 mod sim;
 mod step_cases;
+mod step_here;
 mod step_laws;
 mod step_observer;
 mod step_rules;

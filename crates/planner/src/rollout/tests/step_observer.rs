@@ -11,72 +11,12 @@ use jiff::Timestamp;
 
 use super::run::Decision;
 use super::sim::{Seen, images};
+use super::step_here::Here;
 use super::step_rules::{NODE_SECONDS, OPEN, PERIOD, Rules};
-use daemonset::model::{Node, Pod, PodReadiness, REVISION_HASH_LABEL, Uid};
+use daemonset::model::{Node, Pod, REVISION_HASH_LABEL, Uid, UpdateStrategy};
 
 /// Time for which a delete that was sent may still be executed, in seconds.
 const UNDER_WAY: i64 = 60;
-
-/// One node, as it was observed.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the node")]
-struct Here<'a> {
-    node: &'a Node,
-    is_ready: bool,
-    /// Whether it is one of the NotReady nodes that do not count.
-    is_skipped: bool,
-    zone: &'a str,
-    /// Its pod that neither goes nor was sent a delete.
-    pod: Option<&'a Pod>,
-    /// Whether that pod has the target's image.
-    is_updated: bool,
-    /// Whether it has the image of a version that was given up.
-    is_given_up: bool,
-}
-
-impl Here<'_> {
-    fn is_up(&self) -> bool {
-        self.pod.is_some_and(Pod::is_ready)
-    }
-
-    /// Whether it counts as down, whatever the cause.
-    fn is_down(&self) -> bool {
-        if self.is_ready { !self.is_up() } else { !self.is_skipped }
-    }
-
-    /// Whether the run may count it as down: also if it has just deleted a pod of a NotReady node, or
-    /// if the new pod has not been up for so many seconds.
-    fn may_be_down(&self, min_ready: i64, now: Timestamp) -> bool {
-        let is_deleted = !self.is_ready && self.pod.is_none();
-        let is_young = self.is_updated && self.up_for(now) < min_ready;
-        self.is_down() || is_deleted || is_young
-    }
-
-    fn has_new(&self) -> bool {
-        self.is_updated && self.is_up()
-    }
-
-    fn is_outdated(&self) -> bool {
-        self.pod.is_some() && !self.is_updated
-    }
-
-    /// Whether a version that was given up has broken it: it may be mended in any step, and counts
-    /// for none.
-    fn is_mended(&self) -> bool {
-        self.is_given_up && !self.is_up()
-    }
-
-    /// Seconds for which its pod has been Ready without a restart.
-    fn up_for(&self, now: Timestamp) -> i64 {
-        let Some(pod) = self.pod else { return -1 };
-        match pod.readiness {
-            PodReadiness::Ready { since: Some(since) } => {
-                let changed = pod.containers_changed.unwrap_or(since);
-                now.duration_since(since.max(changed)).as_secs()
-            }
-            PodReadiness::Ready { since: None } | PodReadiness::NotReady { .. } => -1,
-        }
-    }
-}
 
 /// How far a step, or a zone, is.
 #[derive(Clone, Copy, Default)]
@@ -224,7 +164,10 @@ impl Observer {
         let image = live.map(|it| &it["spec"]["containers"][0]["image"]);
         let goes_back = image.is_some_and(|image| *image != *self.target);
         if self.rules.surges && *resumes && here.iter().any(Here::is_outdated) {
-            let law = self.surge_too_early(&here, *now);
+            // A write whose answer was lost is sent again.
+            let strategy = seen.daemon_set.as_ref().map(|it| it.spec.update_strategy);
+            let has_begun = !goes_back && strategy != Some(UpdateStrategy::OnDelete);
+            let law = self.surge_too_early(&here, has_begun, *now);
             self.broken.extend(law.map(|law| format!("{now}: {law}")));
         }
         // Pods that others have deleted are replaced by the target, once that is live.
@@ -307,7 +250,12 @@ impl Observer {
                     (is_complete && !up.is_empty(), up.get(wanted - 1).copied().unwrap_or(-1))
                 }
             };
-            step.look(is_complete, up_for, rule.soak, now);
+            // As long as there are no nodes at all, the first ones wait for one.
+            let has_nodes = self.rules.steps[..=at].iter().any(|rule| {
+                let names = |it: &Here<'_>| it.is_ready && rule.nodes.names(it.node);
+                rule.nodes.count(here.len()).is_some() || here.iter().any(names)
+            });
+            step.look(is_complete && has_nodes, up_for, rule.soak, now);
             if !step.is_done {
                 break;
             }
@@ -396,18 +344,18 @@ impl Observer {
     ) -> Option<String> {
         let first = self.rules.domains.as_ref().and_then(|domains| domains.first);
         let rank = |zone: &str| (zone.is_empty(), Some(zone) != first, zone.to_owned());
-        if back || !self.rules.steps.is_empty() || open.contains(it.zone) {
+        if back || !self.rules.steps.is_empty() {
             return None;
         }
         let waits = |other: &&Here<'_>| {
             other.is_ready && other.is_outdated() && rank(other.zone) < rank(it.zone)
         };
-        // However long ago the delete was sent, and however old the observation is.
-        let is_deleted = |pod: &Pod| self.deleted.contains(&pod.uid);
         let is_begun = |zone: &str| {
-            open.contains(zone)
-                || here.iter().any(|it| it.zone == zone && it.pod.is_some_and(is_deleted))
+            open.contains(zone) || here.iter().any(|it| it.zone == zone && self.is_deleted(it))
         };
+        if is_begun(it.zone) {
+            return None;
+        }
         let before = here.iter().filter(waits).find(|other| !is_begun(other.zone))?;
         Some(format!("zone {:?} is begun before {:?}", it.zone, before.zone))
     }
@@ -446,7 +394,12 @@ impl Observer {
     }
 
     /// The law that is broken if the controller begins a surge now.
-    fn surge_too_early(&self, here: &[Here<'_>], now: Timestamp) -> Option<String> {
+    fn surge_too_early(
+        &self,
+        here: &[Here<'_>],
+        has_begun: bool,
+        now: Timestamp,
+    ) -> Option<String> {
         let second = now.as_second() % PERIOD;
         // A rollout that has begun ends, and leaves nodes that are not Ready to the controller.
         let is_over = self.progress.has_begun
@@ -458,19 +411,36 @@ impl Observer {
         // count.
         let is_over = |step: &&Soaking| step.is_done || step.has_soaked;
         let done = self.progress.steps.iter().take_while(is_over).count();
-        let rule = self.rules.steps.get(done)?;
-        // The step in progress is the last one if nothing else is outdated.
-        let named =
-            |it: &Here<'_>| self.rules.steps[..=done].iter().any(|rule| rule.nodes.names(it.node));
-        let all_named = here.iter().filter(|it| it.is_outdated()).all(named);
+        if done == self.rules.steps.len() {
+            return None;
+        }
+        // A pod is Ready before it is available: the run may still be in an earlier step.
+        let is_last = |at: usize| {
+            let rule = &self.rules.steps[at];
+            let is_approved = !rule.approve || self.approvals.contains(&(at, self.target.clone()));
+            is_approved && (has_begun || self.is_last(here, at))
+        };
+        (!(0..=done).any(is_last)).then(|| format!("a surge, but step {done} is not done"))
+    }
+
+    /// Whether a step is the last one: nothing else is outdated.
+    fn is_last(&self, here: &[Here<'_>], step: usize) -> bool {
+        let steps = &self.rules.steps[..=step];
+        let named = |it: &Here<'_>| steps.iter().any(|rule| rule.nodes.names(it.node));
         // A count takes nodes that are not Ready last, unless they have an available new pod. One that
         // was begun and is not Ready proves nothing: another one takes its place.
-        let counts = |it: &&Here<'_>| it.is_ready || it.has_new() || it.is_outdated();
+        let is_outdated = |it: &Here<'_>| it.is_outdated() && !self.is_deleted(it);
+        let counts = |it: &&Here<'_>| it.is_ready || it.has_new() || is_outdated(it);
         let taken = here.iter().filter(counts).count();
-        let covers = rule.nodes.count(here.len()).is_some_and(|count| count >= taken);
-        let is_approved = !rule.approve || self.approvals.contains(&(done, self.target.clone()));
-        (!is_approved || !(covers || all_named))
-            .then(|| format!("a surge, but step {done} is not done"))
+        let count = steps[step].nodes.count(here.len());
+        count.is_some_and(|count| count >= taken)
+            || here.iter().filter(|it| is_outdated(it)).all(named)
+    }
+
+    /// Whether the run has deleted its pod, however long ago that was sent, and however old the
+    /// observation is.
+    fn is_deleted(&self, it: &Here<'_>) -> bool {
+        it.pod.is_some_and(|pod| self.deleted.contains(&pod.uid))
     }
 
     /// Whether a node may be one of a step.
