@@ -144,6 +144,10 @@ impl LawChecker {
         if request.dry_run || matches!(request.verb, "get" | "list" | "watch") {
             return;
         }
+        if request.user == EXTERNAL_USER {
+            // A pod that is available from this moment on, and deleted by others in it, was seen so.
+            self.look_at_pods(&self.live(store), store, now);
+        }
         if *kind != Kind::Lease
             && let Some(key) = self.about(request, *kind, name, store)
             && let Some(law) = self.locks.broken(request, &key, store, now)
@@ -194,6 +198,14 @@ impl LawChecker {
         self.live(store).into_iter().find(|live| owners.contains(&live.uid)).map(|live| live.key)
     }
 
+    fn look_at_pods(&mut self, live: &[DaemonSet], store: &Store, now: Timestamp) {
+        self.nodes.look(live, store, now);
+        self.shared.look(live, &self.policy, (store, &self.nodes), now);
+        for live in live {
+            self.flights.look(live, &self.policy, store, now);
+        }
+    }
+
     /// Processes a request that was applied, and all changes since the previous one.
     pub(crate) fn after(&mut self, request: &Seen, code: u16, store: &Store, now: Timestamp) {
         let Seen { number, verb, route, dry_run, user, body: _ } = request;
@@ -205,10 +217,8 @@ impl LawChecker {
         };
         self.nodes.lands(*number);
         let live = self.live(store);
-        self.nodes.look(&live, store, now);
-        self.shared.look(&live, &self.policy, (store, &self.nodes), now);
+        self.look_at_pods(&live, store, now);
         for live in &live {
-            self.flights.look(live, &self.policy, store, now);
             self.one_revision(live, store, now);
         }
         let changes = !matches!(*verb, "get" | "list" | "watch") && !dry_run && code < 300;

@@ -105,7 +105,8 @@ impl World {
         // those beside a new pod. The newest of them are all that is known of the last good template.
         let newest_of_others = sim.newest_of_others(&live);
         let is_surging = image == live && newest_of_others.is_some();
-        self.is_left_to_controller = is_over && !is_surging && newest_of_others.is_some();
+        let is_left = is_over || self.is_left_to_controller;
+        self.is_left_to_controller = is_left && image != live && newest_of_others.is_some();
         if is_over {
             // The last run may have been killed when all was done, before it could say so.
             self.observer.last_good = newest_of_others.filter(|_| is_surging).unwrap_or(live);
