@@ -144,10 +144,6 @@ impl LawChecker {
         if request.dry_run || matches!(request.verb, "get" | "list" | "watch") {
             return;
         }
-        if request.user == EXTERNAL_USER {
-            // A pod that is available from this moment on, and deleted by others in it, was seen so.
-            self.look_at_pods(&self.live(store), store, now);
-        }
         if *kind != Kind::Lease
             && let Some(key) = self.about(request, *kind, name, store)
             && let Some(law) = self.locks.broken(request, &key, store, now)
@@ -169,6 +165,12 @@ impl LawChecker {
             self.breaks(now, format_args!("{name} was deleted after an interrupt"));
         }
         self.deletes(request, name, refused, store, now);
+    }
+
+    /// Another client sends a request. A pod that is available from this moment on, and deleted in it,
+    /// may have been seen so.
+    pub(crate) fn before_others(&mut self, store: &Store, now: Timestamp) {
+        self.look_at_pods(&self.live(store), store, now);
     }
 
     /// Records that a request has been answered.

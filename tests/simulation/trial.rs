@@ -141,10 +141,11 @@ pub(crate) fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 
 impl Hook for Watcher {
     fn before(&mut self, request: &Seen, store: &Store) -> Vec<Fault> {
+        let mut shared = locked(&self.shared);
         if request.user == EXTERNAL_USER {
+            shared.checker.before_others(store, self.clock.now());
             return Vec::new();
         }
-        let mut shared = locked(&self.shared);
         let mut faults = Vec::from_iter(self.answering(request.number));
         if shared.killed.contains(&request.user) {
             return vec![Fault::Silence];
