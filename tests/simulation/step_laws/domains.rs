@@ -125,7 +125,9 @@ impl ZoneSoaks {
         let waits = |other: &&Here<'_>| {
             other.is_ready && other.is_outdated() && rank(other.zone) < rank(it.zone)
         };
-        let earlier = here.iter().filter(waits).filter(|other| !open.contains(other.zone));
+        // The program may count a zone as begun that was disturbed lately.
+        let is_begun = |zone: &str| open.contains(zone) || zones.may_be_open(zone, now - LATELY);
+        let earlier = here.iter().filter(waits).filter(|other| !is_begun(other.zone));
         let (pulling, may_begin): (Vec<_>, Vec<_>) =
             earlier.partition(|other| lacks_image(&other.node.name));
         // While it pulls, a zone takes its place among those that may be open at once.
