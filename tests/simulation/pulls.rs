@@ -3,10 +3,11 @@
 //!
 //! Which images a node has is read from the status of pullers, as their kubelets report it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use daemonset::model::{NodeName, PRE_PULL_LABEL};
 use embedded::{Kind, Object, Store};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster::NAMESPACE;
@@ -15,6 +16,8 @@ use crate::cluster::NAMESPACE;
 #[derive(Default)]
 pub(crate) struct Pulls {
     pulled: BTreeSet<(NodeName, u32)>,
+    /// When the last puller of an image was created on a node.
+    begun: BTreeMap<(NodeName, u32), Timestamp>,
 }
 
 /// Whether an object is a puller.
@@ -43,6 +46,11 @@ impl Pulls {
         let pod = object.value();
         let statuses = pod["status"]["containerStatuses"].as_array();
         let images = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
+        let created = object.meta().created;
+        let wanted = pod["spec"]["containers"].as_array().into_iter().flatten();
+        for image in wanted.filter_map(|it| number(it["image"].as_str()?)) {
+            self.begun.extend(created.map(|at| ((node.clone(), image), at)));
+        }
         let pulled: Vec<u32> = statuses.into_iter().flatten().filter_map(pulled).collect();
         if pulled.len() == images {
             self.pulled.extend(pulled.into_iter().map(|image| (node.clone(), image)));
@@ -58,11 +66,30 @@ impl Pulls {
     pub(crate) fn has(&self, node: &NodeName, image: u32) -> bool {
         self.pulled.contains(&(node.clone(), image))
     }
+
+    /// Whether a node has not got an image for longer than `limit`, in seconds: the program skips it.
+    pub(crate) fn was_given_up(
+        &self,
+        node: &NodeName,
+        image: u32,
+        limit: Option<u32>,
+        now: Timestamp,
+    ) -> bool {
+        let begun = self.begun.get(&(node.clone(), image));
+        let waited = begun.map(|at| now.duration_since(*at).as_secs());
+        let is_over = waited.zip(limit).is_some_and(|(waited, limit)| waited >= limit.into());
+        is_over && !self.has(node, image)
+    }
 }
 
 /// The image of a container, if it is on the node.
 fn pulled(status: &Value) -> Option<u32> {
     let image = status["image"].as_str()?;
     status["imageID"].as_str().filter(|id| !id.is_empty())?;
+    number(image)
+}
+
+/// The number of an image: its tag.
+fn number(image: &str) -> Option<u32> {
     image.rsplit(':').next()?.parse().ok()
 }

@@ -117,10 +117,12 @@ impl Rules {
         }
     }
 
-    /// Whether every node may begin at any time, as far as budgets have room.
+    /// Whether every node may begin at any time, as far as budgets have room. The condition of a node
+    /// that dies is unknown.
     pub(crate) fn let_all_begin(&self) -> bool {
         let Self { steps, domains, window, exclusion, checks, .. } = self;
-        let passes = checks.as_ref().is_none_or(Checks::always_pass);
+        let passes = |checks: &Checks| checks.always_pass() && !checks.looks_at_nodes();
+        let passes = checks.as_ref().is_none_or(passes);
         passes && steps.is_empty() && domains.is_none() && window.is_none() && exclusion.is_none()
     }
 

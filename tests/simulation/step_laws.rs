@@ -126,6 +126,8 @@ struct Begin<'b, 'a> {
     down: &'b [NodeName],
     /// Whether a node has not pulled the image of the target yet.
     lacks_image: &'b dyn Fn(&NodeName) -> bool,
+    /// Whether it is skipped, because it could not.
+    is_given_up: &'b dyn Fn(&NodeName) -> bool,
     now: Timestamp,
 }
 
@@ -350,8 +352,11 @@ impl StepLaws {
         let is_available = crate::budget::is_available(pod, live, nodes.seen_by(now));
         let lacks_image =
             |node: &NodeName| self.rules.pulls_for.is_some() && !pulls.has(node, self.target);
-        let lacks_image = &lacks_image;
-        let begin = Begin { here: &here, it, is_available, down: &down, lacks_image, now };
+        let limit = self.rules.pulls_for;
+        let is_given_up = |node: &NodeName| pulls.was_given_up(node, self.target, limit, now);
+        let (lacks_image, is_given_up) = (&lacks_image, &is_given_up);
+        let (here, down) = (&here[..], &down[..]);
+        let begin = Begin { here, it, is_available, down, lacks_image, is_given_up, now };
         if let Some(law) = self.zones.over_limits(&begin, &self.rules, nodes.seen_by(now)) {
             return Some(law);
         }
@@ -362,7 +367,7 @@ impl StepLaws {
         if self.progress.unfinished.contains(&it.node.name) {
             return Some(", and its node was disturbed before".to_owned());
         }
-        let seen = Seen { rules: &self.rules, here: &here, live, nodes, now };
+        let seen = Seen { rules: &self.rules, here, live, nodes, now };
         if let Some(law) = self.closed(now).or_else(|| self.checks.broken(&seen, it)) {
             return Some(law);
         }
