@@ -56,6 +56,8 @@ pub(super) struct Pulls {
     pub(super) skippable: u32,
     /// Whether more are: nothing more begins.
     pub(super) is_over: bool,
+    /// Whether the run is about to end.
+    is_ending: bool,
 }
 
 /// What pulls are decided on.
@@ -119,6 +121,7 @@ impl Pulls {
 
     /// Removes all pullers that are seen or were created; returns whether one is still to be removed.
     pub(super) fn remove_all(&mut self, pullers: &[Puller], now: Timestamp) -> (PullSteps, bool) {
+        self.is_ending = true;
         self.forget_gone(pullers);
         let seen = pullers.iter().filter(|it| !it.terminating);
         let seen = seen.map(|it| (it.uid.clone(), it.name.clone()));
@@ -304,9 +307,12 @@ impl Pulls {
     }
 
     fn remove(&mut self, name: PodName, uid: Uid, now: Timestamp, steps: &mut PullSteps) {
+        let is_ending = self.is_ending;
         let (request, attempts) =
             self.removing.entry(uid.clone()).or_insert((RequestState::RetryAt(now), 0));
         match *request {
+            // Else two that cannot be removed would keep the run from its end in turn.
+            RequestState::RetryAt(_) if is_ending && *attempts >= REMOVALS => {}
             RequestState::RetryAt(at) if at <= now => {
                 (*request, *attempts) = (RequestState::Out, *attempts + 1);
                 steps.remove.push((name, uid));

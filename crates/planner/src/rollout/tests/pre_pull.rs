@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Sim, on_delete, surging};
-use crate::rollout::{Event, Extent, Goal, Outcome, PauseReason, Report};
-use daemonset::model::{PolicySpec, Ramp};
+use crate::rollout::pulls::{PullInput, Pulls};
+use crate::rollout::{Event, Extent, Failure, Goal, Outcome, PauseReason, Report};
+use daemonset::model::{PolicySpec, PrePull, PullState, Puller, Ramp, Uid};
 
 fn policy(fields: &Value) -> PolicySpec {
     let mut all = json!({"selects": {"names": ["default/foo"]}, "prePull": {"timeout": "1m"}});
@@ -319,4 +321,39 @@ fn lost_requests_and_answers_change_nothing() {
         assert!(run.sim.most_pullers <= 3, "{post:?}");
         assert!(run.sim.pullers.iter().all(|it| it.terminating), "{post:?}");
     }
+}
+
+/// Found by the simulation: of two that could not be removed, one was always being tried.
+#[test]
+fn pullers_that_cannot_be_removed_do_not_keep_a_run_from_its_end() {
+    let puller = |name: &str| Puller {
+        name: name.into(),
+        uid: name.into(),
+        node: format!("node-{name}").as_str().into(),
+        images: "others".into(),
+        created: None,
+        state: PullState::Pulled,
+        terminating: false,
+    };
+    let pullers = [puller("a"), puller("b")];
+    let mut pulls = Pulls::default();
+    let mut answers: Vec<(i64, Uid)> = Vec::new();
+    for second in 0..600 {
+        let now = Timestamp::from_second(second).unwrap();
+        for (_, uid) in answers.extract_if(.., |(at, _)| *at <= second) {
+            pulls.note_removed(&uid, &Err(Failure::Unknown { message: "late".into() }), now);
+        }
+        let pre_pull = PrePull::default();
+        let input = PullInput { next: &[], pullers: &pullers, images: "new", pre_pull, now };
+        let sent = pulls.decide(input).remove;
+        let (at_the_end, is_left) = pulls.remove_all(&pullers, now);
+        if !is_left && !pulls.awaits_answers() {
+            return;
+        }
+        for (name, uid) in sent.into_iter().chain(at_the_end.remove) {
+            let is_first_of_b = second == 0 && name.as_str() == "b";
+            answers.push((second + if is_first_of_b { 10 } else { 20 }, uid));
+        }
+    }
+    panic!("it does not end");
 }
