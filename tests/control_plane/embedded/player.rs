@@ -179,6 +179,9 @@ impl Memory {
                     if !is_daemon_set {
                         metadata.remove("managedFields");
                     }
+                    if let Some(Value::Array(entries)) = metadata.get_mut("managedFields") {
+                        sort_without_time(entries);
+                    }
                     for field in ["resourceVersion", "continue"] {
                         if let Some(text) = metadata.get_mut(field).filter(|it| *it != "") {
                             *text = field.to_uppercase().into();
@@ -212,4 +215,19 @@ impl Memory {
             _ => text,
         }
     }
+}
+
+/// Checks the order of `managedFields`, and then sorts them as if all had the same time: the two
+/// servers may see two requests in different seconds.
+///
+/// Upstream: `sortEncodedManagedFields` in `k8s.io/apimachinery/pkg/util/managedfields`.
+fn sort_without_time(entries: &mut [Value]) {
+    let key = |entry: &Value, fields: &[&str]| -> Vec<String> {
+        let text = |field| entry[field].as_str().unwrap_or_default().to_owned();
+        fields.iter().map(|field| text(*field)).collect()
+    };
+    let with_time = ["operation", "time", "manager", "apiVersion", "subresource"];
+    let is_sorted = entries.is_sorted_by_key(|entry| key(entry, &with_time));
+    assert!(is_sorted, "managedFields are not in their order: {entries:#?}");
+    entries.sort_by_key(|entry| key(entry, &["operation", "manager", "apiVersion", "subresource"]));
 }
