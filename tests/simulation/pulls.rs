@@ -45,11 +45,12 @@ impl Pulls {
         };
         let pod = object.value();
         let statuses = pod["status"]["containerStatuses"].as_array();
-        let images = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
-        let created = object.meta().created;
-        let wanted = pod["spec"]["containers"].as_array().into_iter().flatten();
-        for image in wanted.filter_map(|it| number(it["image"].as_str()?)) {
-            self.begun.extend(created.map(|at| ((node.clone(), image), at)));
+        let containers = pod["spec"]["containers"].as_array();
+        let images = containers.map_or(0, Vec::len);
+        let wanted = containers.into_iter().flatten();
+        let wanted = wanted.filter_map(|it| image_number(it["image"].as_str()?));
+        if let Some(at) = object.meta().created {
+            self.begun.extend(wanted.map(|image| ((node.clone(), image), at)));
         }
         let pulled: Vec<u32> = statuses.into_iter().flatten().filter_map(pulled).collect();
         if pulled.len() == images {
@@ -67,8 +68,8 @@ impl Pulls {
         self.pulled.contains(&(node.clone(), image))
     }
 
-    /// Whether a node has not got an image for longer than `limit`, in seconds: the program skips it.
-    pub(crate) fn was_given_up(
+    /// Whether a node has not got an image within `limit`, in seconds: the program skips it.
+    pub(crate) fn has_timed_out(
         &self,
         node: &NodeName,
         image: u32,
@@ -86,10 +87,10 @@ impl Pulls {
 fn pulled(status: &Value) -> Option<u32> {
     let image = status["image"].as_str()?;
     status["imageID"].as_str().filter(|id| !id.is_empty())?;
-    number(image)
+    image_number(image)
 }
 
 /// The number of an image: its tag.
-fn number(image: &str) -> Option<u32> {
+pub(crate) fn image_number(image: &str) -> Option<u32> {
     image.rsplit(':').next()?.parse().ok()
 }

@@ -117,12 +117,10 @@ impl Rules {
         }
     }
 
-    /// Whether every node may begin at any time, as far as budgets have room. The condition of a node
-    /// that dies is unknown.
+    /// Whether every node may begin at any time, as far as budgets have room.
     pub(crate) fn let_all_begin(&self) -> bool {
         let Self { steps, domains, window, exclusion, checks, .. } = self;
-        let passes = |checks: &Checks| checks.always_pass() && !checks.looks_at_nodes();
-        let passes = checks.as_ref().is_none_or(passes);
+        let passes = checks.as_ref().is_none_or(Checks::always_pass);
         passes && steps.is_empty() && domains.is_none() && window.is_none() && exclusion.is_none()
     }
 

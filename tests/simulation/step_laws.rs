@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::budget::{Nodes, owns};
 use crate::objects::{pods, revisions};
-use crate::pulls::Pulls;
+use crate::pulls::{Pulls, image_number};
 use crate::rules::{Rules, ZONE};
 pub(crate) use approvals::Approvals;
 use checks::{CheckLaws, Seen};
@@ -127,7 +127,7 @@ struct Begin<'b, 'a> {
     /// Whether a node has not pulled the image of the target yet.
     lacks_image: &'b dyn Fn(&NodeName) -> bool,
     /// Whether it is skipped, because it could not.
-    is_given_up: &'b dyn Fn(&NodeName) -> bool,
+    is_skipped: &'b dyn Fn(&NodeName) -> bool,
     now: Timestamp,
 }
 
@@ -353,10 +353,10 @@ impl StepLaws {
         let lacks_image =
             |node: &NodeName| self.rules.pulls_for.is_some() && !pulls.has(node, self.target);
         let limit = self.rules.pulls_for;
-        let is_given_up = |node: &NodeName| pulls.was_given_up(node, self.target, limit, now);
-        let (lacks_image, is_given_up) = (&lacks_image, &is_given_up);
+        let is_skipped = |node: &NodeName| pulls.has_timed_out(node, self.target, limit, now);
+        let (lacks_image, is_skipped) = (&lacks_image, &is_skipped);
         let (here, down) = (&here[..], &down[..]);
-        let begin = Begin { here, it, is_available, down, lacks_image, is_given_up, now };
+        let begin = Begin { here, it, is_available, down, lacks_image, is_skipped, now };
         if let Some(law) = self.zones.over_limits(&begin, &self.rules, nodes.seen_by(now)) {
             return Some(law);
         }
@@ -393,17 +393,17 @@ impl StepLaws {
         }
         self.checks.begins();
         let here = self.here(live, store, nodes, Some(pod), now);
-        if !here.iter().any(|one| one.node.name == *node && self.is_mended(one)) {
+        if !here.iter().any(|one| one.node.name == *node && self.is_broken(one)) {
             self.progress.begun.insert(node.clone());
         }
         self.progress.unfinished.insert(node.clone());
     }
 
-    /// Whether a version that was given up has broken a node: it may be mended in any step, and
-    /// counts for none.
-    fn is_mended(&self, it: &Here<'_>) -> bool {
-        let is_given_up = |image| image != self.target && !self.is_good(image);
-        it.image.is_some_and(is_given_up) && !it.is_up()
+    /// Whether a node has an unavailable pod that is neither of the target nor of a good template:
+    /// that may be replaced in any step, and counts for none.
+    fn is_broken(&self, it: &Here<'_>) -> bool {
+        let is_intermediate = |image| image != self.target && !self.is_good(image);
+        it.image.is_some_and(is_intermediate) && !it.is_up()
     }
 
     /// Steps, soaks, approvals, and the budgets of steps.
@@ -416,7 +416,7 @@ impl StepLaws {
         }
         let admits = |at: &usize| order::admits(here, it, *at, self);
         let mut of: Vec<usize> = (0..=done).filter(admits).collect();
-        if self.is_mended(it) {
+        if self.is_broken(it) {
             of.push(done);
         }
         if of.is_empty() {
@@ -494,5 +494,5 @@ fn may_be_down(node: &Node, live: &DaemonSet, store: &Store, nodes: &Nodes) -> b
 /// The number of the image of a template.
 pub(crate) fn image_of(template: &Value) -> u32 {
     let image = template["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
-    image.rsplit(':').next().and_then(|tag| tag.parse().ok()).unwrap_or_default()
+    image_number(image).unwrap_or_default()
 }

@@ -187,10 +187,9 @@ impl DaemonSetApply<'_> {
         let plan = self.planned(&snapshot);
         check_not_stale(&self.approved_part(), &plan, self.binding, self.args.allow)?;
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
-            if let Some(task) = self.removal_of_pullers(&plan, &snapshot, session)? {
-                return Ok(Prepared::Rollout(Box::new(task)));
-            }
-            return self.reconcile(lock, session).await.map(Prepared::Ended);
+            let ended = self.reconcile(lock, session).await?;
+            let task = self.removal_of_pullers(&plan, &snapshot, session)?;
+            return Ok(task.map_or(Prepared::Ended(ended), |it| Prepared::Rollout(Box::new(it))));
         };
         match self.resume((&plan, one), &snapshot, lock, session).await {
             Err(error) if one.pause.is_some() && error.is_forbidden() => {

@@ -108,7 +108,7 @@ impl ZoneSoaks {
         rules: &Rules,
         zones: &Zones,
     ) -> Option<String> {
-        let Begin { here, it, down, lacks_image, is_given_up, now, .. } = *begin;
+        let Begin { here, it, down, lacks_image, is_skipped, now, .. } = *begin;
         let domains = rules.domains.as_ref().filter(|_| rules.steps.is_empty())?;
         let is_down = |one: &&Here<'_>| down.contains(&one.node.name);
         let mut open: BTreeSet<&str> = here.iter().filter(is_down).map(|one| one.zone).collect();
@@ -123,11 +123,13 @@ impl ZoneSoaks {
         }
         let rank = |zone: &str| (zone.is_empty(), Some(zone) != domains.first, zone.to_owned());
         let waits = |other: &&Here<'_>| {
-            let begins = other.is_ready && other.is_outdated() && !is_given_up(&other.node.name);
+            let begins = other.is_ready && other.is_outdated() && !is_skipped(&other.node.name);
             begins && rank(other.zone) < rank(it.zone)
         };
-        // The program may count a zone as begun that was disturbed lately.
-        let is_begun = |zone: &str| open.contains(zone) || zones.may_be_open(zone, now - LATELY);
+        // A zone with a pod that is not Ready is begun, also if the program need not know of it yet.
+        let is_begun = |zone: &str| {
+            open.contains(zone) || here.iter().any(|one| one.zone == zone && !one.is_up())
+        };
         let earlier = here.iter().filter(waits).filter(|other| !is_begun(other.zone));
         let (pulling, may_begin): (Vec<_>, Vec<_>) =
             earlier.partition(|other| lacks_image(&other.node.name));

@@ -196,10 +196,7 @@ impl<'w> Step<'_, 'w> {
     /// The live object, if it is that of this run; `None` if it is still to be created.
     fn find(&mut self) -> Flow<Option<&'w DaemonSet>> {
         let Some(live) = self.observed.daemon_set else {
-            let planned = match &self.task.goal {
-                Goal::Apply(target) => target.uid.is_some(),
-                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => true,
-            };
+            let planned = self.task.goal.target().is_none_or(|target| target.uid.is_some());
             if self.state.seen || planned {
                 return Err(Halt::End(Outcome::Gone { replaced_by: None }));
             }

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::run_event::{RunEvent, RunEventData};
-use super::task::{Goal, Task};
+use super::task::Task;
 use daemonset::model::PodTemplate;
 use daemonset::model::mask::secret_values;
 
@@ -37,10 +37,7 @@ pub struct Secrets(Vec<String>);
 impl Secrets {
     /// Those of a task, and of the template that is live when it begins.
     pub fn of(live: &PodTemplate, task: &Task) -> Self {
-        let target = match &task.goal {
-            Goal::Apply(target) => Some(target.template.raw()),
-            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => None,
-        };
+        let target = task.goal.target().map(|target| target.template.raw());
         Self::of_templates([live.raw()].into_iter().chain(target))
     }
 

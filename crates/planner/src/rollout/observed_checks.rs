@@ -9,7 +9,7 @@
 use jiff::Timestamp;
 
 use super::checks::{Asking, Now};
-use super::task::{ClusterChecks, Goal};
+use super::task::ClusterChecks;
 use crate::checks::{self, CheckAnswer, CheckFinding, CheckReason, CheckedCluster, CheckedNode};
 use crate::classification::NodeBudget;
 use crate::steps::{NodeUpdate, WaitKind, WaitsFor};
@@ -102,10 +102,8 @@ impl<'a> Asking<'a, '_, '_, '_> {
     /// begins with any of them, by a surge.
     pub(super) fn wait_for_held(&mut self, candidates: &[usize]) {
         let is_held = |at: &usize| self.evaluation.held.contains(at);
-        let surges = match &self.step.task.goal {
-            Goal::Apply(target) => allows_surge(target.declared.strategy()),
-            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => false,
-        };
+        let target = self.step.task.goal.target();
+        let surges = target.is_some_and(|target| allows_surge(target.declared.strategy()));
         let is_stopped = candidates.iter().all(is_held)
             || (surges && self.evaluation.is_last() && candidates.iter().any(is_held));
         if is_stopped {

@@ -311,7 +311,7 @@ impl Pulls {
         let (request, attempts) =
             self.removing.entry(uid.clone()).or_insert((RequestState::RetryAt(now), 0));
         match *request {
-            // Else two that cannot be removed would keep the run from its end in turn.
+            // Else a run never ends if two cannot be removed: one request is always pending.
             RequestState::RetryAt(_) if is_ending && *attempts >= REMOVALS => {}
             RequestState::RetryAt(at) if at <= now => {
                 (*request, *attempts) = (RequestState::Out, *attempts + 1);

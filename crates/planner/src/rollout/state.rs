@@ -14,7 +14,7 @@ use super::outcome::{Attempt, ControllerStep, FailureCause, PodFailure, Replaced
 use super::progress::Progress;
 use super::pulls::Pulls;
 use super::request::{Precondition, Purpose};
-use super::task::{Goal, Task};
+use super::task::Task;
 use crate::shared::Share;
 use crate::steps::WaitsFor;
 use daemonset::model::{Approval, NodeName, RevisionName, RevisionRef, StepsNote, TextMap, Uid};
@@ -322,10 +322,7 @@ impl State {
         });
         Self {
             waves: nodes.collect(),
-            uid: match &task.goal {
-                Goal::Apply(target) => target.uid.clone(),
-                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => None,
-            },
+            uid: task.goal.target().and_then(|target| target.uid.clone()),
             seen: false,
             template: None,
             from: None,

@@ -51,7 +51,7 @@ impl<'w> Step<'_, 'w> {
     ) -> Vec<StepNode<'v>> {
         let last_good = self.last_good(live);
         let siblings = self.observed.siblings;
-        // Under a pause, or another template, the controller takes back a surge that had begun.
+        // Under a pause, or another template, the controller removes the new pods of a surge.
         let continues_surges = allows_surge(&live.spec.update_strategy)
             && is_template(live, view.live.spec.template.raw());
         let node_views = view.node_views.iter();

@@ -71,9 +71,18 @@ pub enum Goal {
         /// The fields of the live object that `ds-apply` owns, to be applied again.
         written: Arc<Value>,
     },
-    /// The pods that pull images are removed, which a run has left that was killed. Nothing else
-    /// changes.
+    /// Pods that pull images, left by a run that was killed, are removed. Nothing else changes.
     RemovePullers,
+}
+
+impl Goal {
+    /// The target, if a template is rolled out.
+    pub(super) fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Apply(target) => Some(target),
+            Self::GoBack | Self::Roll(_) | Self::Release { .. } | Self::RemovePullers => None,
+        }
+    }
 }
 
 /// The desired object of a run.

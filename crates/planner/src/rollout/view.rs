@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::observed_cluster::ObservedCluster;
 use super::progress::Progress;
 use super::state::{Pods, RequestState, State};
-use super::task::{Goal, Task};
+use super::task::Task;
 use crate::classification::{Availability, NodeBudget, SkippedNodes, Templates};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
 use daemonset::controller::Owner;
@@ -453,14 +453,12 @@ fn is_seen_before_delete(node: &Node, pods: &Pods, now: Timestamp) -> bool {
 
 /// Number of desired nodes that may be unavailable.
 fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
-    let declared = match &task.goal {
-        Goal::Apply(target) => Some(*target.declared.strategy()),
-        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => {
-            PausedRollout::of(live)
-                .ok()
-                .flatten()
-                .and_then(|pause| serde::Deserialize::deserialize(&pause.declared).ok())
-        }
+    let declared = match task.goal.target() {
+        Some(target) => Some(*target.declared.strategy()),
+        None => PausedRollout::of(live)
+            .ok()
+            .flatten()
+            .and_then(|pause| serde::Deserialize::deserialize(&pause.declared).ok()),
     };
     let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, desired));
     match (limits, task.pace.max_unavailable) {

@@ -16,8 +16,8 @@ pub(super) struct Here<'a> {
     pub pod: Option<&'a Pod>,
     /// Whether that pod has the target's image.
     pub is_updated: bool,
-    /// Whether it has the image of a version that was given up.
-    pub is_given_up: bool,
+    /// Whether its image is neither that of the target nor the last good one.
+    pub is_intermediate: bool,
 }
 
 impl Here<'_> {
@@ -46,10 +46,10 @@ impl Here<'_> {
         self.pod.is_some() && !self.is_updated
     }
 
-    /// Whether a version that was given up has broken it: it may be mended in any step, and counts
-    /// for none.
-    pub(super) fn is_mended(&self) -> bool {
-        self.is_given_up && !self.is_up()
+    /// Whether it has an unavailable pod that is neither of the target nor of the last good template:
+    /// that may be replaced in any step, and counts for none.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_intermediate && !self.is_up()
     }
 
     /// Seconds for which its pod has been Ready without a restart.

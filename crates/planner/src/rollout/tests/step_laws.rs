@@ -363,7 +363,7 @@ impl World {
                 Outcome::Done => return runs,
                 Outcome::Waiting { waits_for } => self.wait(&waits_for),
                 Outcome::Paused { why: PauseReason::MaxUnavailableReached { .. } } => {
-                    self.mend_last_good();
+                    self.fix_last_good();
                     self.pass(60);
                 }
                 Outcome::Paused { .. }
@@ -383,8 +383,8 @@ impl World {
     }
 
     /// A template that fails can be the last good one for the run, if all that says otherwise is lost.
-    /// Its pods take up the budget in steps that come later, until a person mends them.
-    fn mend_last_good(&mut self) {
+    /// Its pods take up the budget in steps that come later, until a person fixes the cause.
+    fn fix_last_good(&mut self) {
         let last_good = self.observer.last_good.clone();
         self.sim().fate(&last_good, sim::Fate::ReadyAfter(3));
     }
@@ -458,7 +458,7 @@ fn digest_of(sim: &Sim, image: &str) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        // The same cases each time: random ones find, in one of thousands, what is not mended yet.
+        // The same cases each time: the observer lacks exceptions that one in thousands needs.
         rng_seed: seed(20),
         cases: cases(48), max_shrink_iters: 4_000, ..ProptestConfig::default()
     })]

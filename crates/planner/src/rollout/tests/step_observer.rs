@@ -184,7 +184,7 @@ impl Observer {
             self.used.extend(others);
             self.others.clear();
             let it = here.iter().find(|it| it.node.name == delete.node);
-            if it.is_none_or(|it| !it.is_mended()) {
+            if it.is_none_or(|it| !it.is_broken()) {
                 self.progress.begun.insert(delete.node.to_string());
             }
             self.sent.insert(delete.uid.clone(), *now);
@@ -212,7 +212,7 @@ impl Observer {
                 zone: labels.get("zone").unwrap_or(""),
                 pod,
                 is_updated: pod.and_then(image).is_some_and(|image| *image == self.target),
-                is_given_up: pod
+                is_intermediate: pod
                     .and_then(image)
                     .is_some_and(|image| *image != self.target && *image != self.last_good),
             }
@@ -227,6 +227,8 @@ impl Observer {
 
     /// Updates what is complete, and for how long.
     fn look(&mut self, here: &[Here<'_>], now: Timestamp) {
+        let min_ready = i64::try_from(self.rules.min_ready).unwrap();
+        let is_available = |it: &Here<'_>| it.has_new() && it.up_for(now) >= min_ready;
         for (at, (rule, step)) in self.rules.steps.iter().zip(&mut self.progress.steps).enumerate()
         {
             let given = self.approvals.contains(&(at, self.target.clone()));
@@ -238,13 +240,16 @@ impl Observer {
                     let of = here.iter().filter(|it| rule.nodes.names(it.node) && it.is_ready);
                     let of: Vec<_> = of.collect();
                     let up = of.iter().map(|it| it.up_for(now)).min().unwrap_or(i64::MAX);
-                    (of.iter().all(|it| it.has_new()), up)
+                    (of.iter().all(|it| is_available(it)), up)
                 }
                 Some(count) => {
-                    let mut up: Vec<i64> =
-                        here.iter().filter(|it| it.has_new()).map(|it| it.up_for(now)).collect();
+                    let mut up: Vec<i64> = here
+                        .iter()
+                        .filter(|it| is_available(it))
+                        .map(|it| it.up_for(now))
+                        .collect();
                     up.sort_unstable_by(|a, b| b.cmp(a));
-                    let all = here.iter().filter(|it| it.is_ready).all(Here::has_new);
+                    let all = here.iter().filter(|it| it.is_ready).all(is_available);
                     let wanted = count.clamp(1, up.len().max(1));
                     let is_complete = up.len() >= count || all;
                     (is_complete && !up.is_empty(), up.get(wanted - 1).copied().unwrap_or(-1))
@@ -372,7 +377,7 @@ impl Observer {
         }
         let admits = |step: &usize| self.admits(here, it, *step);
         let mut of: Vec<usize> = (0..=done).filter(admits).collect();
-        if it.is_mended() {
+        if it.is_broken() {
             of.push(done);
         }
         if of.is_empty() {
@@ -414,13 +419,10 @@ impl Observer {
         if done == self.rules.steps.len() {
             return None;
         }
-        // A pod is Ready before it is available: the run may still be in an earlier step.
-        let is_last = |at: usize| {
-            let rule = &self.rules.steps[at];
-            let is_approved = !rule.approve || self.approvals.contains(&(at, self.target.clone()));
-            is_approved && (has_begun || self.is_last(here, at))
-        };
-        (!(0..=done).any(is_last)).then(|| format!("a surge, but step {done} is not done"))
+        let rule = &self.rules.steps[done];
+        let is_approved = !rule.approve || self.approvals.contains(&(done, self.target.clone()));
+        let begins_in_time = is_approved && (has_begun || self.is_last(here, done));
+        (!begins_in_time).then(|| format!("a surge, but step {done} is not done"))
     }
 
     /// Whether a step is the last one: nothing else is outdated.
