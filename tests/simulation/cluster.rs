@@ -166,7 +166,7 @@ fn node(node: &NodeSpec, tells: bool) -> Value {
         |kind, status| json!({"type": kind, "status": status, "lastTransitionTime": BORN});
     let mut conditions = vec![condition("Ready", status)];
     if tells {
-        conditions.push(condition(BROKEN, if node.ready { "False" } else { "Unknown" }));
+        conditions.push(condition(BROKEN, "False"));
     }
     json!({
         "apiVersion": "v1", "kind": "Node",

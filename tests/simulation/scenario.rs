@@ -302,6 +302,14 @@ impl Scenario {
         self.faults.is_empty() && self.external_actors.is_empty() && self.clocks.is_empty()
     }
 
+    /// The nodes that join: the seconds after the beginning, and the name.
+    pub(crate) fn joining(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.faults.iter().filter(|(_, fault)| fault["event"] == "added").map(|(_, fault)| {
+            let at = fault["at"].as_str().and_then(|at| at.strip_suffix('s')?.parse().ok());
+            (at.expect("seconds"), fault["name"].as_str().expect("a name"))
+        })
+    }
+
     /// The fault document.
     pub(crate) fn fault_document(&self) -> Value {
         let mut document = json!({"apiVersion": "ds-plan.dev/v1alpha1", "kind": "Faults"});

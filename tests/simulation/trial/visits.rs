@@ -93,13 +93,22 @@ impl Trial<'_> {
         }
     }
 
-    /// The conditions of nodes that change, until all runs have ended.
+    /// The conditions of nodes that change, until all runs have ended. That of a node that joins is
+    /// only reported if all checks have to pass; else it stays unknown.
     async fn conditions(&self, story: &Story) {
-        let checks = story.rules.checks.iter();
-        for (at, node, is_broken) in checks.flat_map(|checks| &checks.conditions) {
+        let mut reports = Vec::new();
+        if let Some(checks) = &story.rules.checks {
+            reports.extend(checks.conditions.iter().cloned());
+            if checks.always_pass() && checks.looks_at_nodes() {
+                let joining = self.scenario.joining();
+                reports.extend(joining.map(|(at, name)| (at + 1, name.to_owned(), Some(false))));
+            }
+        }
+        reports.sort_by_key(|(at, ..)| *at);
+        for (at, node, is_broken) in reports {
             let clock = self.world.clock();
-            clock.reach(clock.start() + Duration::from_secs(*at)).await;
-            say_broken(&self.world, node, *is_broken).await;
+            clock.reach(clock.start() + Duration::from_secs(at)).await;
+            say_broken(&self.world, &node, is_broken).await;
         }
         std::future::pending::<()>().await;
     }

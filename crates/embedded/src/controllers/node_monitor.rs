@@ -34,6 +34,10 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// The taint of a cordoned node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
+/// The conditions that the kubelet reports. Others belong to other clients, and stay as they are
+/// (upstream: `nodeConditionTypes` of `tryUpdateNodeHealth`).
+const OF_KUBELET: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+
 /// Checks every node for the first time.
 pub(super) fn begin(moment: &mut Moment<'_>) {
     for node in &moment.cache.nodes {
@@ -190,7 +194,9 @@ fn conditions(node: &mut Value, now: Timestamp, ready: &str, reason: &str, messa
     if !list.is_array() {
         *list = json!([{"type": "Ready"}]);
     }
-    for condition in list.as_array_mut().into_iter().flatten() {
+    let is_of_kubelet =
+        |it: &&mut Value| it["type"].as_str().is_some_and(|kind| OF_KUBELET.contains(&kind));
+    for condition in list.as_array_mut().into_iter().flatten().filter(is_of_kubelet) {
         let is_ready = condition["type"] == "Ready";
         let status = if is_ready || ready == "Unknown" { ready } else { "False" };
         if condition["status"] != status {
@@ -267,19 +273,20 @@ mod tests {
     }
 
     #[test]
-    fn all_conditions_of_a_lost_node_are_unknown() {
+    fn conditions_of_the_kubelet_become_unknown_and_others_stay() {
         let at = daemonset::controller::test_cluster::at;
         let mut node = json!({"status": {"conditions": [
             {"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"},
+            {"type": "KernelDeadlock", "status": "True"},
         ]}});
         let statuses = |node: &Value| -> Vec<String> {
             let all = node["status"]["conditions"].as_array().unwrap();
             all.iter().map(|it| it["status"].as_str().unwrap().to_owned()).collect()
         };
         conditions(&mut node, at(60), "Unknown", "NodeStatusUnknown", "");
-        assert_eq!(statuses(&node), ["Unknown", "Unknown"]);
+        assert_eq!(statuses(&node), ["Unknown", "Unknown", "True"]);
         conditions(&mut node, at(90), "True", "KubeletReady", "");
-        assert_eq!(statuses(&node), ["False", "True"]);
+        assert_eq!(statuses(&node), ["False", "True", "True"]);
         assert_eq!(node["status"]["conditions"][1]["lastTransitionTime"], "1970-01-01T00:01:30Z");
     }
 }
