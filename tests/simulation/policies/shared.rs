@@ -85,6 +85,23 @@ fn all_stop_when_one_of_the_locks_is_lost() {
     assert!(lost > 10, "{lost}");
 }
 
+/// The first run was killed, so the second one waits for each lock in turn until it expires. Found by
+/// story 13008: it waited for the last lock, and had lost the first one.
+#[test]
+fn a_run_that_waits_for_a_lock_ends_when_it_loses_another_one() {
+    let mut lost = 0;
+    for at in (150..260).step_by(7) {
+        let unlock = Interference { at, what: What::Unlock };
+        let killed = with_story(|story| {
+            story.kills = vec![Kill { run: 0, request: 120, after: true }];
+        });
+        let outcome = trial::run(&Scenario { external_actors: vec![unlock], ..killed });
+        assert_once(&outcome, &format!("at {at} s"));
+        lost += usize::from(exits(&outcome)[0] == Exit::Locked);
+    }
+    assert!(lost > 3, "{lost}");
+}
+
 /// Each of them asks by itself, and the answers of one arrive before those of another: a node that is
 /// open keeps its slot meanwhile, and no other one begins.
 #[test]
