@@ -139,6 +139,10 @@ impl LawChecker {
     ) {
         let Route::Objects(Objects { kind, name, .. }) = &request.route else { return };
         self.observations.look(request, *kind, faults, now);
+        // The program need not know what has changed since the previous request.
+        for event in store.events_after(Kind::Node, self.seen).expect("recent events are kept") {
+            self.nodes.node(event, now);
+        }
         self.look_at_steps(store, now);
         let refused = faults.iter().any(|fault| matches!(fault, Fault::Answer(_)));
         if request.dry_run || matches!(request.verb, "get" | "list" | "watch") {
@@ -234,11 +238,8 @@ impl LawChecker {
             (is_it && objects.subresource.is_empty()).then_some(last)
         });
         let is_ours = user != EXTERNAL_USER;
-        if changes
-            && !is_ours
-            && let Some(lease) = objects.filter(|it| it.kind == Kind::Lease)
-        {
-            self.locks.taken_away(lease, now);
+        if changes && !is_ours {
+            self.others_wrote(request, objects, store, now);
         }
         if changes
             && is_ours
@@ -261,6 +262,26 @@ impl LawChecker {
             let ours = is_ours && own.is_some_and(|own| own.version() == event.version());
             self.nodes.node(event, now);
             self.changes.hear(event, ours, self.nodes.sight(), now);
+        }
+    }
+
+    /// Another client has changed an object.
+    fn others_wrote(
+        &mut self,
+        request: &Seen,
+        objects: Option<&Objects>,
+        store: &Store,
+        now: Timestamp,
+    ) {
+        let Some(objects) = objects else { return };
+        match objects.kind {
+            Kind::Lease => self.locks.taken_away(objects, now),
+            Kind::ConfigMap => {
+                if let Some(key) = self.about(request, Kind::ConfigMap, &objects.name, store) {
+                    self.shared.record_changed(key);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! Checks that the plan has a reason for each delete: the plan of the live cluster at that moment.
 
 use daemonset::model::{
-    ClusterInfo, Coverage, DaemonSet, DesiredDaemonSet, NamespaceName, Pod, Snapshot,
+    ClusterInfo, Coverage, DaemonSet, DesiredDaemonSet, NamespaceName, Node, Pod, Snapshot,
 };
 use embedded::{Kind, Store};
 use jiff::Timestamp;
@@ -22,9 +22,10 @@ const REASONS: [&str; 7] = [
 ];
 
 /// The code that the plan gives a pod if it is not a reason to delete it; `None` if it is one.
-/// `pod` is the pod before its deletion.
+/// `pod` is the pod before its deletion, with its node as the program may still see it, if that has
+/// changed.
 pub(crate) fn none(
-    pod: &Pod,
+    (pod, former): (&Pod, Option<&Node>),
     live: &DaemonSet,
     manifests: &[DesiredDaemonSet],
     store: &Store,
@@ -36,10 +37,22 @@ pub(crate) fn none(
     };
     // The template of another client is in no manifest.
     let desired = manifests.iter().find(is_live)?.clone();
-    let snapshot = snapshot(pod, live, store, now);
+    let mut snapshot = snapshot(pod, live, store, now);
+    let found = other(pod, &snapshot, &desired)?;
+    if let Some(former) = former {
+        snapshot.nodes.retain(|node| node.name != former.name);
+        snapshot.nodes.push(former.clone());
+        snapshot.nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        other(pod, &snapshot, &desired)?;
+    }
+    Some(found)
+}
+
+/// The code that the plan of this cluster gives a pod, if it is not a reason to delete it.
+fn other(pod: &Pod, snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Option<&'static str> {
     let input = Input {
         detail: Detail { all_nodes: true, show_values: ShownValues::None },
-        ..Input::of(&snapshot, std::slice::from_ref(&desired))
+        ..Input::of(snapshot, std::slice::from_ref(desired))
     };
     let plan = plan::plan(input);
     let nodes = plan.daemon_sets.iter().flat_map(|one| &one.nodes);

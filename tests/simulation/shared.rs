@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use daemonset::model::{DaemonSet, NodeName, Pod};
+use daemonset::model::{DaemonSet, DaemonSetKey, NodeName, Pod};
 use embedded::Store;
 use jiff::Timestamp;
 use planner::plan::{PauseState, PausedRollout, template_digest};
@@ -26,6 +26,8 @@ pub(crate) struct SharedLaws {
     order: Vec<&'static str>,
     /// When the program may last have counted each node as disturbed.
     disturbed: BTreeMap<NodeName, Timestamp>,
+    /// The DaemonSets whose record another client has changed: a guard blocks them.
+    blocked: BTreeSet<DaemonSetKey>,
     /// The highest number of nodes so far on which one of the DaemonSets should have a pod.
     desired: u64,
 }
@@ -46,7 +48,12 @@ pub(crate) struct Replacement<'r> {
 
 impl SharedLaws {
     pub(crate) fn new(order: Vec<&'static str>) -> Self {
-        Self { order, disturbed: BTreeMap::new(), desired: 0 }
+        Self { order, disturbed: BTreeMap::new(), blocked: BTreeSet::new(), desired: 0 }
+    }
+
+    /// Another client has changed the record of a DaemonSet.
+    pub(crate) fn record_changed(&mut self, key: DaemonSetKey) {
+        self.blocked.insert(key);
     }
 
     /// Updates what is disturbed.
@@ -90,8 +97,9 @@ impl SharedLaws {
         let Replacement { pod, live, all, down, target } = *replacement;
         let limit = share(rules.shared_budget.as_ref()?, self.desired).max(1);
         let node = pod.node()?;
+        let rolling = all.iter().filter(|it| is_rolling(it, target, store));
         let rolling: Vec<&DaemonSet> =
-            all.iter().filter(|it| is_rolling(it, target, store)).collect();
+            rolling.filter(|it| !self.blocked.contains(&it.key)).collect();
         let others = || rolling.iter().copied().filter(|other| other.key != live.key);
         if image_of(live.spec.template.raw()) == target {
             if let Some(other) = others().find(|other| nodes.is_in_flight(other, node)) {

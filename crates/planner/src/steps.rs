@@ -334,22 +334,40 @@ fn in_order<'a>(
         let is_empty = added.is_empty;
         steps.push(StepProgress { policy: Some(step), nodes: total, updated, is_empty, progress });
     }
+    let is_last = current.is_none();
+    steps.push(last_step(input, &members, is_last.then(|| passed(LAST_STEP)), before, after));
+    InOrder { steps, step_of, current }
+}
+
+/// The implied last step. With gates, it waits for them once all steps of the policy are done: then
+/// `passed` is the last time at which all of them passed.
+fn last_step(
+    input: &StepsInput<'_, '_>,
+    members: &members::Members<'_, '_>,
+    passed: Option<Timestamp>,
+    before: Option<&StepsNote>,
+    after: &mut StepsNote,
+) -> StepProgress<'static> {
     let mut rest = members.last_step();
     // It is never noted as done: it may reopen. Pods that are only created make no rollout.
     let is_rollout = before.is_some_and(|note| note.started_at.is_some());
-    if !policy.gates.is_empty() && is_rollout && rest.updated > 0 && current.is_none() {
-        let noted = before.and_then(|note| note.steps.get(LAST_STEP));
-        let (is_complete, up_since) = (rest.progress == Progress::done(), members.up_since());
-        let digest = LAST_STEP.to_owned();
-        let (soak, passed) = (Soak::default(), passed(LAST_STEP));
-        rest.progress = soak::judge(noted, digest, is_complete, up_since, soak, now, passed);
-        if let Progress::Soaked { note, .. } | Progress::Done { note } = &rest.progress {
-            let note = StepNote { done_at: None, ..note.clone() };
-            after.steps.insert(LAST_STEP.to_owned(), note);
-        }
+    let has_gates = !input.policy.gates.is_empty();
+    let Some(passed) = passed.filter(|_| has_gates && is_rollout && rest.updated > 0) else {
+        return rest;
+    };
+    let noted = before.and_then(|note| note.steps.get(LAST_STEP));
+    let (is_complete, up_since) = (members.is_last_step_complete(), members.up_since());
+    let (digest, soak) = (LAST_STEP.to_owned(), Soak::default());
+    let progress = soak::judge(noted, digest, is_complete, up_since, soak, input.now, passed);
+    if let Progress::Soaked { note, .. } | Progress::Done { note } = &progress {
+        let note = StepNote { done_at: None, ..note.clone() };
+        after.steps.insert(LAST_STEP.to_owned(), note);
     }
-    steps.push(rest);
-    InOrder { steps, step_of, current }
+    // Nodes that are not Ready may keep it from being done, but not its gates from being asked.
+    if rest.progress == Progress::done() || matches!(progress, Progress::Soaked { .. }) {
+        rest.progress = progress;
+    }
+    rest
 }
 
 fn is_broken(node: &StepNode<'_>) -> bool {

@@ -155,9 +155,10 @@ impl LawChecker {
         if known.is_some_and(|known| live.status.observed_generation < known) {
             return Some(" before the controller observed the new generation".to_owned());
         }
+        let former = pod.node().and_then(|node| self.nodes.former(node, now));
         if template
             && pause
-            && let Some(other) = reasons::none(pod, live, &self.manifests, store, now)
+            && let Some(other) = reasons::none((pod, former), live, &self.manifests, store, now)
         {
             return Some(format!(", but the plan has no reason: {other}"));
         }

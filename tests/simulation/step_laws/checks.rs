@@ -22,15 +22,11 @@ const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(2);
 
 /// What the laws of checks remember of one DaemonSet.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct CheckLaws {
     /// Whether nothing fails, and nobody interferes.
     is_calm: bool,
     /// Whether a node has begun since a rollout was done last.
     has_begun: bool,
-    /// Whether what is unknown is not noted: the note is lost, or is about another rollout that has
-    /// begun, until a node begins.
-    is_lost: bool,
     /// The number of the run in progress.
     run: usize,
     /// Whether it has noted what it found: it was not killed, and no request failed.
@@ -84,7 +80,7 @@ impl CheckLaws {
 
     /// A node begins.
     pub(super) fn begins(&mut self) {
-        (self.has_begun, self.is_lost) = (true, false);
+        self.has_begun = true;
     }
 
     /// The law that is broken if a rollout is done now. `up` is the time for which the last new pod of
@@ -110,7 +106,6 @@ impl CheckLaws {
         if !self.is_noted || is_other_image {
             self.unknown_since.clear();
         }
-        self.is_lost |= is_other_image && self.has_begun;
         (self.run, self.is_noted, self.failed) = (self.run + 1, false, None);
         self.failed_samples.clear();
     }
@@ -118,8 +113,6 @@ impl CheckLaws {
     /// The note about the steps is lost.
     pub(super) fn forget(&mut self) {
         self.unknown_since.clear();
-        // Nothing says any more that a rollout is in progress.
-        (self.has_begun, self.is_lost) = (false, true);
     }
 
     /// Updates which nodes are well.
@@ -299,7 +292,7 @@ impl CheckLaws {
             let last = self.last_of_run(&name);
             let (Some(last), Some(rule)) = (last, checks.rule(&name)) else { continue };
             let seconds = last.until.duration_since(since).as_secs();
-            if waits && !self.is_lost && seconds > rule.unknown_for {
+            if waits && seconds > rule.unknown_for {
                 return Some(format!("the run waits, and {name} was unknown for {seconds} s"));
             }
             self.unknown_since.insert(name, since);

@@ -16,9 +16,12 @@ use super::decide::Step;
 use super::effect::Effect;
 use super::outcome::{FailedGate, FailureCause, Outcome, PauseReason};
 use crate::checks::{CheckAnswer, CheckFinding, CheckReason, judge};
+use crate::plan::PausedRollout;
 use crate::shared::ShareCourse;
 use crate::steps::{Evaluation, NodeUpdate, Sampled, StepNode, WaitKind, WaitsFor};
-use daemonset::model::{Check, CheckQuestion, CheckResponse, DaemonSet, NodeName, PolicySpec};
+use daemonset::model::{
+    Check, CheckQuestion, CheckResponse, DaemonSet, NodeName, PolicySpec, StepsNote,
+};
 
 /// What the checks have answered in this run.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +36,8 @@ pub(super) struct Checks {
     failed_samples: BTreeMap<String, u32>,
     /// Since when each check is unknown: a run that waits before its first node notes nothing.
     unknown_since: BTreeMap<String, Timestamp>,
+    /// Whether that has what the pause of an earlier run says.
+    has_recalled: bool,
 }
 
 /// The last answer of a check.
@@ -146,6 +151,7 @@ impl Step<'_, '_> {
         if policy.preconditions.is_empty() && policy.gates.is_empty() {
             return Checked::default();
         }
+        self.recall_unknown(&mut evaluation.note);
         let mut asking = Asking {
             step: self,
             nodes,
@@ -183,6 +189,23 @@ impl Step<'_, '_> {
             evaluation.waits_for.push(WaitsFor::check(WaitKind::Gate, &step, None));
         }
         Checked { is_asking: lacks_answer, has_failed }
+    }
+
+    /// Adds since when checks are unknown, as far as this run knows, or the pause of an earlier one: the
+    /// note of a rollout that another commit has replaced says nothing about this template.
+    fn recall_unknown(&mut self, note: &mut StepsNote) {
+        if !std::mem::replace(&mut self.state.checks.has_recalled, true) {
+            let live = self.observed.daemon_set;
+            let pause = live.and_then(|live| PausedRollout::of(live).ok().flatten());
+            let pause = pause.filter(|pause| pause.target.as_ref() == Some(&note.template));
+            let waits = pause.into_iter().flat_map(|pause| pause.waits_for);
+            let unknown = waits.filter(|wait| wait.kind == WaitKind::Unknown);
+            let unknown = unknown.filter_map(|wait| wait.check).map(|it| (it.check, it.since));
+            self.state.checks.unknown_since.extend(unknown);
+        }
+        for (check, since) in &self.state.checks.unknown_since {
+            note.unknown_since.entry(check.clone()).or_insert(*since);
+        }
     }
 
     /// The outcome of a run that waits: paused, if a check has been unknown for too long.

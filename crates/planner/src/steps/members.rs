@@ -148,18 +148,17 @@ impl<'s, 'a> Members<'s, 'a> {
         self.nodes.iter().zip(&self.is_member).filter_map(|(node, is)| is.then_some(node))
     }
 
-    /// The implied last step: all other nodes. It is done when no node that can be reached is
-    /// outdated or in progress.
+    /// Whether no Ready node is outdated or in progress: there is nothing left to replace.
+    pub(super) fn is_last_step_complete(&self) -> bool {
+        let is_ready = |node: &&StepNode<'_>| node.budget == NodeBudget::Ready;
+        !self.nodes.iter().filter(is_ready).any(is_left)
+    }
+
+    /// The implied last step: all other nodes. It is done when no node that counts is outdated or in
+    /// progress.
     pub(super) fn last_step(&self) -> StepProgress<'static> {
-        let is_left = |node: &StepNode<'_>| {
-            node.budget != NodeBudget::Excluded
-                && match node.update {
-                    NodeUpdate::Updated { .. } => false,
-                    NodeUpdate::InProgress => node.is_desired,
-                    NodeUpdate::Outdated { .. } => true,
-                }
-        };
-        let is_done = !self.nodes.iter().any(is_left);
+        let counts = |node: &&StepNode<'_>| node.budget != NodeBudget::Excluded;
+        let is_done = !self.nodes.iter().filter(counts).any(is_left);
         let updated = self
             .nodes
             .iter()
@@ -171,6 +170,15 @@ impl<'s, 'a> Members<'s, 'a> {
             is_empty: false,
             progress: if is_done { Progress::done() } else { Progress::Running },
         }
+    }
+}
+
+/// Whether a node is outdated or in progress.
+fn is_left(node: &StepNode<'_>) -> bool {
+    match node.update {
+        NodeUpdate::Updated { .. } => false,
+        NodeUpdate::InProgress => node.is_desired,
+        NodeUpdate::Outdated { .. } => true,
     }
 }
 

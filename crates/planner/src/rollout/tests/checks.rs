@@ -137,6 +137,28 @@ fn the_last_step_waits_for_its_gates_too() {
     assert_eq!((last.outcome(), last.pause()), (&Outcome::Done, None));
 }
 
+/// The pause says that a rollout is in progress, whether the run has ended or was killed.
+#[test]
+fn a_lost_note_does_not_end_a_rollout_without_its_last_gates() {
+    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
+    for is_killed in [false, true] {
+        let mut first = Run::apply(Sim::of(3, &json!(3)), "v2").with(|it| it.pace = policy.clone());
+        first.look();
+        first.until(|run| run.sim.nodes_with("v2").len() == 3);
+        if !is_killed {
+            first = first.finish();
+            assert_eq!(waits(&first), [WaitKind::Gate]);
+        }
+        first.sim.note = None;
+        first.sim.pass(60);
+        first.sim.measure("errors", Measured::Value(7.5));
+        let last = later(first, 60, &policy);
+        let Outcome::Aborted { cause: Some(FailureCause::Gate(_)), .. } = last.outcome() else {
+            panic!("{is_killed}: {}", last.outcome());
+        };
+    }
+}
+
 /// Found by the simulation: the next run saw a pod to judge, wrote the target without a pause, as no
 /// pod was outdated, and was done.
 #[test]
@@ -239,6 +261,52 @@ fn it_is_noted_since_when_a_check_is_unknown_if_the_note_was_lost() {
         panic!("{}", paused.outcome());
     };
     assert_eq!(finding.since, since);
+}
+
+/// Nodes that are not Ready are not waited for, also if there are more than may be skipped: the gates
+/// are.
+#[test]
+fn the_last_gates_are_asked_though_nodes_that_are_not_ready_stay_outdated() {
+    for max in [0, 1, 2] {
+        let skip = serde_json::from_value(json!({"max": max})).unwrap();
+        let gates = gated(&json!({"delay": "100s"}));
+        let policy = PolicySpec { steps: Vec::new(), skip_unready_nodes: skip, ..gates };
+        let mut sim = Sim::of(4, &json!(4));
+        (0..2).for_each(|at| sim.set_ready(at, false));
+        let first = run(sim, "v2", &policy);
+        assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Gate], 2), "{max}");
+        assert_eq!(*later(first, 120, &policy).outcome(), Outcome::Done, "{max}");
+    }
+}
+
+/// The note is about the rollout of the other commit, and the pause says since when.
+#[test]
+fn a_check_that_is_unknown_under_the_pause_of_another_commit_pauses_in_the_end() {
+    let policy = policy(json!({
+        "preconditions": [{
+            "name": "quiet", "interval": "10s", "unknownFor": "300s", "http": {"url": "https://x"},
+        }],
+    }));
+    let mut first = Run::apply(Sim::of(6, &json!(1)), "v2").with(|task| task.pace = policy.clone());
+    first.look();
+    first.until(|run| run.deletes.len() == 2);
+    first.sim.measure("quiet", Measured::Down);
+    let mut sim = first.finish().sim;
+    let mut since = Vec::new();
+    for _ in 0..2 {
+        sim.pass(160);
+        let newer = run(sim, "v3", &policy);
+        let Outcome::Waiting { waits_for } = newer.outcome() else { panic!("{}", newer.outcome()) };
+        since.push(waits_for[0].check.as_ref().unwrap().since);
+        sim = newer.sim;
+    }
+    sim.pass(160);
+    let paused = run(sim, "v3", &policy);
+    let Outcome::Paused { why: PauseReason::CheckUnknown { finding, .. } } = paused.outcome()
+    else {
+        panic!("{}", paused.outcome());
+    };
+    assert_eq!(since, [finding.since; 2]);
 }
 
 #[test]
