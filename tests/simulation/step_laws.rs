@@ -126,7 +126,7 @@ struct Begin<'b, 'a> {
     down: &'b [NodeName],
     /// Whether a node has not pulled the image of the target yet.
     lacks_image: &'b dyn Fn(&NodeName) -> bool,
-    /// Whether it is skipped, because it could not.
+    /// Whether it is skipped: it could not, or a precondition holds it back.
     is_skipped: &'b dyn Fn(&NodeName) -> bool,
     now: Timestamp,
 }
@@ -353,7 +353,9 @@ impl StepLaws {
         let lacks_image =
             |node: &NodeName| self.rules.pulls_for.is_some() && !pulls.has(node, self.target);
         let limit = self.rules.pulls_for;
-        let is_skipped = |node: &NodeName| pulls.has_timed_out(node, self.target, limit, now);
+        let has_timed_out = |node: &NodeName| pulls.has_timed_out(node, self.target, limit, now);
+        let is_skipped =
+            |node: &NodeName| has_timed_out(node) || self.checks.hold_back(&self.rules, node);
         let (lacks_image, is_skipped) = (&lacks_image, &is_skipped);
         let (here, down) = (&here[..], &down[..]);
         let begin = Begin { here, it, is_available, down, lacks_image, is_skipped, now };

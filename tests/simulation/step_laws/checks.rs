@@ -131,6 +131,14 @@ impl CheckLaws {
         }
     }
 
+    /// Whether a precondition about nodes holds this one back.
+    pub(super) fn hold_back(&self, rules: &Rules, node: &NodeName) -> bool {
+        let looks = |rule: &CheckRule| rule.asks == Asks::Nodes;
+        let checks = rules.checks.as_ref();
+        checks.is_some_and(|checks| checks.preconditions.iter().any(looks))
+            && self.broken_since.contains_key(node)
+    }
+
     fn is_known_broken(&self, node: &NodeName, nodes: &Nodes, now: Timestamp) -> bool {
         self.broken_since.get(node).is_some_and(|since| *since <= nodes.seen_by(now))
     }

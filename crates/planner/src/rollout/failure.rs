@@ -42,6 +42,13 @@ pub(super) struct Good<'w> {
     placement: PodPlacement,
 }
 
+impl Good<'_> {
+    /// Whether its template is live, but for a restart.
+    pub(super) fn is_live(&self, live: &DaemonSet) -> bool {
+        is_template_but_for_restart(live, &self.template)
+    }
+}
+
 /// The revision that is live after an abort, and the digest of the failed template; `None` if the
 /// DaemonSet is not aborted.
 fn aborted(live: &DaemonSet) -> Option<(RevisionRef, String)> {
@@ -96,6 +103,10 @@ impl<'w> Step<'_, 'w> {
             Ok(good) if is_target(&good) => {
                 self.stay(target, live, failed, Some(NotAborted::IsLastGood))
             }
+            Ok(good) if self.has_failed(&good.template) && !good.is_live(live) => {
+                let RevisionRef { name, number } = RevisionRef::from(good.revision);
+                self.stay(target, live, failed, Some(NotAborted::HasFailed { name, number }))
+            }
             Ok(good) => {
                 self.abort(target, live, &good)?;
                 self.remember(target)?;
@@ -115,7 +126,7 @@ impl<'w> Step<'_, 'w> {
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: true }));
         let Some((from, digest)) = aborted(live) else { return stale(Interference::Pause) };
         let good = match self.at(&from, live) {
-            Ok(good) if is_template_but_for_restart(live, &good.template) => good,
+            Ok(good) if good.is_live(live) => good,
             Ok(good) => return stale(self.another_template(live, &good.template)),
             Err(_) => return stale(self.another_template(live, live.spec.template.raw())),
         };
@@ -178,7 +189,7 @@ impl<'w> Step<'_, 'w> {
     fn abort(&mut self, target: &Target, live: &DaemonSet, good: &Good<'_>) -> Flow<()> {
         let found = PausedRollout::of(live).ok().flatten();
         let is_aborted = found.is_some_and(|pause| pause.state == PauseState::Aborted);
-        let is_good = is_template_but_for_restart(live, &good.template);
+        let is_good = good.is_live(live);
         if is_good && is_aborted {
             return Ok(());
         }

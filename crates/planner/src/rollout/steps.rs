@@ -17,7 +17,6 @@ use super::notes::started_at;
 use super::outcome::{FailureCause, Interference, Outcome, Overdue, PodFailure};
 use super::progress::Report;
 use super::request::Purpose;
-use super::restart::is_template_but_for_restart;
 use super::share::in_rollout;
 use super::state::{Course, RequestState};
 use super::task::{Provenance, Target};
@@ -360,8 +359,7 @@ impl<'w> Step<'_, 'w> {
                 self.good(target, live, &BTreeMap::new()).ok().filter(may_be_live)
             }
         };
-        let is_good =
-            good.as_ref().is_some_and(|good| is_template_but_for_restart(live, &good.template));
+        let is_good = good.as_ref().is_some_and(|good| good.is_live(live));
         let found = PausedRollout::of(live).ok().flatten();
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: on_delete }));

@@ -149,6 +149,13 @@ pub enum NotAborted {
     NothingBefore,
     /// The template that failed is the last good one itself: a commit went back to it.
     IsLastGood,
+    /// It has failed itself since: a template that has failed is not written again.
+    HasFailed {
+        /// The name of its revision.
+        name: RevisionName,
+        /// The number of its revision.
+        number: RevisionNumber,
+    },
     /// Its revision no longer exists.
     RevisionGone {
         /// Its name.
@@ -267,6 +274,9 @@ impl fmt::Display for NotAborted {
         match self {
             Self::NothingBefore => f.write_str("there is no earlier template to roll back to"),
             Self::IsLastGood => f.write_str("it is the last good template itself"),
+            Self::HasFailed { name, number } => {
+                write!(f, "revision {number} ({name}), which was live before, has failed too")
+            }
             Self::RevisionGone { name, number } => {
                 write!(f, "revision {number} ({name}) no longer exists")
             }

@@ -184,20 +184,18 @@ fn the_last_step_waits_for_its_gates_although_a_pod_is_not_ready() {
     }
 }
 
-/// Found by the simulation: the last good template was committed again, its gate failed, and a newer
-/// commit that waited put it back.
-#[test]
-fn a_template_that_has_failed_is_not_put_back() {
-    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
-    let first = run(Sim::of(2, &json!(2)), "v2", &policy);
+/// The rollout of v3 that waits for its gates. The last good template, v1, was committed again before,
+/// and its gate failed.
+fn after_the_last_good_has_failed(policy: &PolicySpec) -> Run {
+    let first = run(Sim::of(2, &json!(2)), "v2", policy);
     assert_eq!((waits(&first), first.sim.live_image()), (vec![WaitKind::Gate], "v1".to_owned()));
-    let back = run(first.sim, "v1", &policy);
+    let back = run(first.sim, "v1", policy);
     assert_eq!(waits(&back), [WaitKind::Gate]);
     let mut sim = back.sim;
     sim.pass(110);
     sim.measure("errors", Measured::Value(7.5));
     sim.pass(10);
-    let mut failed = run(sim, "v1", &policy);
+    let mut failed = run(sim, "v1", policy);
     assert!(matches!(
         failed.outcome(),
         Outcome::Paused {
@@ -205,14 +203,37 @@ fn a_template_that_has_failed_is_not_put_back() {
         }
     ));
     failed.sim.measure("errors", Measured::Value(0.0));
-    let newer = run(failed.sim, "v3", &policy);
+    run(failed.sim, "v3", policy)
+}
+
+/// Found by the simulation: the newer commit that waited put it back.
+#[test]
+fn a_template_that_has_failed_is_not_put_back() {
+    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
+    let newer = after_the_last_good_has_failed(&policy);
     assert_eq!((waits(&newer), newer.deletes.len()), (vec![WaitKind::Gate], 2));
     assert_eq!(newer.sim.live_image(), "v3");
     assert_eq!(newer.pause().unwrap().state, PauseState::Waiting);
-    let mut sim = newer.sim;
-    sim.pass(120);
-    let last = run(sim, "v3", &policy);
+    let last = {
+        let mut sim = newer.sim;
+        sim.pass(120);
+        run(sim, "v3", &policy)
+    };
     assert_eq!((last.outcome(), last.pause()), (&Outcome::Done, None));
+}
+
+/// Found by stories 17515 and 18958.
+#[test]
+fn a_rollout_that_fails_does_not_go_back_to_a_template_that_has_failed_too() {
+    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
+    let mut newer = after_the_last_good_has_failed(&policy);
+    newer.sim.measure("errors", Measured::Value(7.5));
+    newer.sim.pass(120);
+    let last = run(newer.sim, "v3", &policy);
+    let text = last.outcome().to_string();
+    assert!(text.ends_with("which was live before, has failed too"), "{text}");
+    assert_eq!(last.sim.live_image(), "v3");
+    assert_eq!(last.pause().unwrap().state, PauseState::Paused);
 }
 
 /// Nothing is noted before the first node, so the run itself knows since when.
