@@ -109,9 +109,9 @@ fn those_that_come_after_an_aborted_one_do_not_begin() {
         assert!(alone.stderr.contains(words), "{alone}");
 
         sandbox.write("deploy/b.yaml", manifest("b", 3));
-        let mended = apply(&sandbox, "--snapshot aborted.json -f deploy");
-        assert_eq!(mended.code, Some(0), "{mended}");
-        assert_eq!(versions(&sandbox), "a2 b3 c2 d2", "{mended}");
+        let fixed = apply(&sandbox, "--snapshot aborted.json -f deploy");
+        assert_eq!(fixed.code, Some(0), "{fixed}");
+        assert_eq!(versions(&sandbox), "a2 b3 c2 d2", "{fixed}");
     }
 }
 

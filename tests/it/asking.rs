@@ -25,7 +25,7 @@ const PROGRAMS: &str = "  preconditions: [{name: quiet, command: [sh, -c, 'exit 
   gates: [{name: healthy, command: [sh, -c, 'echo load 9; exit STATUS']}]";
 
 #[test]
-fn the_exit_code_is_that_of_the_gravest_answer() {
+fn the_exit_code_is_that_of_the_most_severe_answer() {
     for (status, code, answer) in [
         ("0", 0, "gate healthy: pass\n"),
         ("1", 4, "gate healthy: fail: exit status 1: load 9 at "),

@@ -22,7 +22,7 @@ const CLEAR: SignedDuration = SignedDuration::from_secs(2);
 /// arrive.
 const UNDER_WAY: SignedDuration = SignedDuration::from_secs(10);
 
-/// A delete that was sent, and has neither arrived nor been given up.
+/// A delete that was sent, and has neither arrived nor timed out.
 struct Flight {
     user: String,
     pod: Uid,

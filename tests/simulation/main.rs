@@ -31,7 +31,7 @@
 //! Exceptions: Where requests may fail, a run has 30 s to observe a change (2 s where none does).
 //! For the same time after another client's write, the laws about the part that it wrote (the
 //! template; the strategy and pause) are off. The laws know the time since which a node has no pod
-//! only from one request to the next. Deletes that arrive after their sender has given up do not
+//! only from one request to the next. Deletes that arrive after their sender has stopped waiting do not
 //! happen here, nor does a stopped process, nor a watch that lags without being cut.
 //!
 //! The faults in `tests/faults` show that the laws can fail: `.ci/faults` applies each patch to a

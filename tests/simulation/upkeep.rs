@@ -72,7 +72,7 @@ pub(crate) fn misplaced(
         return Some(" on a node where it may not start");
     }
     let beside = beside(pod, name, live, store).any(|it| is_updated(it, live, store));
-    // A request that was given up may still arrive, and be repeated.
+    // A request that timed out may still arrive, and be repeated.
     (beside && nodes.sees_clearly()).then_some(" on a node with a new pod")
 }
 

@@ -354,7 +354,7 @@ pub fn warnings(daemon_set: &DaemonSetKey, check: &Check, asked: &AskedCheck) ->
 }
 
 impl CheckReport {
-    /// The gravest answer of all checks: a fail, else unknown, else a pass.
+    /// The most severe answer of all checks: a fail, else unknown, else a pass.
     pub fn verdict(&self) -> CheckVerdict {
         let answers = || self.daemon_sets.iter().flat_map(|it| &it.checks).map(|it| it.answer);
         let is_any = |wanted| answers().any(|answer| answer == wanted);

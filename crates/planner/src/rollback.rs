@@ -284,7 +284,7 @@ mod tests {
     }
 
     /// A waiting rollout has two versions besides the live one: that of its canaries, and that of
-    /// the rollout before it, which was given up.
+    /// the rollout before it, which was abandoned.
     #[test]
     fn a_paused_rollout_goes_back_to_where_it_came_from() {
         for (state, live) in [

@@ -69,7 +69,7 @@ pub(crate) enum NodeUpdate {
     InProgress,
     /// Its pod is of another template.
     Outdated {
-        /// Whether that is neither the last good one nor the target: a version that was given up.
+        /// Whether that is neither the last good one nor the target: an intermediate version.
         is_intermediate: bool,
     },
 }
@@ -136,7 +136,7 @@ pub(crate) struct Evaluation<'a> {
     pub step_of: Vec<usize>,
     /// The domain of each node.
     pub domain_of: Vec<usize>,
-    /// Whether each node has an unavailable pod of a version that was given up: it may be replaced
+    /// Whether each node has an unavailable pod of an intermediate version: it may be replaced
     /// in any step, else it could use up the budget of a step that does not select it.
     pub is_broken: Vec<bool>,
     /// The step in progress; none if all are done.

@@ -210,9 +210,9 @@ fn daemon_sets_begin_when_those_that_come_before_them_are_done() {
     assert!(output_text(&alone).contains(words), "{}", output_text(&alone));
     assert_eq!(version("a-last"), untouched, "{}", output_text(&alone));
 
-    let mended = apply_all(&plane, &all("v3", "v4", "v5"), &[]).run();
-    assert_eq!(mended.status.code(), Some(0), "{}", output_text(&mended));
-    assert_eq!(live(), ["v3", "v4", "v5"], "{}", output_text(&mended));
+    let fixed = apply_all(&plane, &all("v3", "v4", "v5"), &[]).run();
+    assert_eq!(fixed.status.code(), Some(0), "{}", output_text(&fixed));
+    assert_eq!(live(), ["v3", "v4", "v5"], "{}", output_text(&fixed));
 }
 
 /// A stopped holder whose lock another run has taken deletes nothing more when it continues.

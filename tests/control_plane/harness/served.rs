@@ -21,7 +21,7 @@ impl Served {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let content = served.lock().unwrap().clone();
-                // The client may have given up.
+                // The client may have stopped waiting.
                 let _ = answer(&stream, content_type, &content);
             }
         });

@@ -66,7 +66,7 @@ impl Step<'_, '_> {
         if checked.has_failed || is_overdue {
             return Paced::Failed(BTreeMap::new());
         }
-        // Which nodes begin next is not known before the answer: no pull begins or is given up.
+        // Which nodes begin next is not known before the answer: no pull begins or is abandoned.
         if !checked.is_asking && self.pull(view, replacer, &policy, &evaluation) == Pulling::Again {
             return Paced::Wait;
         }

@@ -82,8 +82,8 @@ impl<'s, 'a> Members<'s, 'a> {
     }
 
     /// Deals `more` nodes over the values of a label, so that the members are spread evenly. Nodes
-    /// without the label are a group of their own. Nodes that have begun, and those with a version
-    /// that was given up, come first, wherever they are.
+    /// without the label are a group of their own. Nodes that have begun, and those with an
+    /// intermediate version, come first, wherever they are.
     fn spread(&self, others: Vec<usize>, more: usize, key: &str) -> Vec<usize> {
         let value = |at: usize| self.nodes[at].node.labels.get(key);
         let mut groups: BTreeMap<Option<&str>, (usize, Vec<usize>)> = BTreeMap::new();
@@ -197,9 +197,9 @@ pub(super) fn latest<'s, 'a: 's>(
 
 /// The order in which nodes are chosen for a count: those that run the target already, in the order
 /// in which they got it; then Ready nodes, those that another DaemonSet of a shared budget has
-/// begun first, then those with a version that was given up, those that matter to most of these
-/// DaemonSets, and those with the fewest restarts; then by a hash of the name, so that nodes that join or leave change
-/// little. A node that is not Ready proves nothing: another one takes its place.
+/// begun first, then those with an intermediate version, those that matter to most of these
+/// DaemonSets, and those with the fewest restarts; then by a hash of the name, so that nodes that join
+/// or leave change little. A node that is not Ready proves nothing: another one takes its place.
 fn preference(node: &StepNode<'_>) -> impl Ord + use<> {
     let is_ready = node.budget == NodeBudget::Ready;
     let (rank, since) = match node.update {

@@ -14,7 +14,7 @@ use daemonset::model::{Labels, NodeReadiness, StepNote};
 enum Is {
     /// Outdated, of the last good template.
     Old,
-    /// Outdated, of a version that was given up.
+    /// Outdated, of an intermediate version.
     Intermediate,
     /// The same, and not available.
     Broken,

@@ -136,7 +136,7 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     if let Progress::Complete { note: _, until } = &step.progress {
         return vec![wait(WaitKind::Soak, None, *until)];
     }
-    // What a version that was given up has broken may be replaced in any step.
+    // What an intermediate version has broken may be replaced in any step.
     let is_here = |at: &usize| {
         evaluation.waves[*at].is_some_and(|wave| wave.step == current || evaluation.is_broken[*at])
     };

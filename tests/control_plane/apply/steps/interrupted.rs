@@ -120,7 +120,7 @@ fn undone_with_target_live(plane: &ControlPlane) {
     it.is_complete("v1");
 }
 
-/// The nodes of the version that was given up go first; a failure goes back to what was proven.
+/// The nodes of the intermediate version go first; a failure goes back to what was proven.
 fn newer_commit(plane: &ControlPlane) {
     let it = Staged::new(plane, "newer", 6, LONG);
     it.soaks();

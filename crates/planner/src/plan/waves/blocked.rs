@@ -70,7 +70,7 @@ impl Stepped<'_> {
         self.positions[at].map(|at| evaluation.step_of[at])
     }
 
-    /// Whether a version that was given up has broken it: it may be replaced in any step.
+    /// Whether an intermediate version has broken it: it may be replaced in any step.
     fn is_broken(&self, evaluation: &Evaluation<'_>, at: usize) -> bool {
         self.positions[at].is_some_and(|at| evaluation.is_broken[at])
     }

@@ -63,7 +63,7 @@ fn a_node_begins_after_its_images_are_there_and_the_first_comes_before_the_write
     assert!(run.sim.pullers.iter().all(|it| it.terminating), "{:?}", run.sim.pullers);
 }
 
-/// Found by the simulation: a pull that took longer than the interval of a gate was given up at each
+/// Found by the simulation: a pull that took longer than the interval of a gate was abandoned at each
 /// question, and begun again, for ever.
 #[test]
 fn a_pull_is_not_given_up_while_a_gate_is_asked() {

@@ -159,7 +159,7 @@ impl Observer {
         let here = self.here(seen, *now);
         self.look(&here, *now);
         // A failure puts the last good template back before it replaces pods, those of a version
-        // that was given up, too.
+        // that was abandoned, too.
         let live = seen.daemon_set.as_ref().map(|it| it.spec.template.raw());
         let image = live.map(|it| &it["spec"]["containers"][0]["image"]);
         let goes_back = image.is_some_and(|image| *image != *self.target);
