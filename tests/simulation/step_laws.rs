@@ -355,7 +355,7 @@ impl StepLaws {
         let limit = self.rules.pulls_for;
         let has_timed_out = |node: &NodeName| pulls.has_timed_out(node, self.target, limit, now);
         let is_skipped =
-            |node: &NodeName| has_timed_out(node) || self.checks.hold_back(&self.rules, node);
+            |node: &NodeName| has_timed_out(node) || self.checks.holds_back(&self.rules, node);
         let (lacks_image, is_skipped) = (&lacks_image, &is_skipped);
         let (here, down) = (&here[..], &down[..]);
         let begin = Begin { here, it, is_available, down, lacks_image, is_skipped, now };

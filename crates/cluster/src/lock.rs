@@ -16,6 +16,8 @@ mod take;
 
 use std::sync::Arc;
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use tokio::task::JoinHandle;
 
 pub use clock::Clock;
@@ -53,6 +55,19 @@ impl Lock {
     /// Waits until the lock is lost: another run took it, or a user released it by force.
     pub async fn lost(&self) {
         self.renewal.fence.lost().await;
+    }
+
+    /// Waits until one of these locks is lost; returns its key. Without locks, it never returns.
+    pub async fn first_lost<'l, K>(locks: impl IntoIterator<Item = (K, &'l Arc<Self>)>) -> K {
+        let lost = async |(key, lock): (K, &'l Arc<Self>)| {
+            lock.lost().await;
+            key
+        };
+        let mut lost: FuturesUnordered<_> = locks.into_iter().map(lost).collect();
+        match lost.next().await {
+            Some(key) => key,
+            None => std::future::pending().await,
+        }
     }
 
     /// The value of an annotation of the lease, such as the templates that failed before.

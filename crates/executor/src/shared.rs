@@ -180,12 +180,7 @@ impl Seat {
 impl SharedRun {
     /// Waits until one of the locks is lost.
     pub(crate) async fn lost(&self) {
-        let lost: Vec<BoxFuture<'_, ()>> =
-            self.locks.iter().map(|lock| lock.lost().boxed()).collect();
-        if lost.is_empty() {
-            return std::future::pending().await;
-        }
-        select_all(lost).await;
+        Lock::first_lost(self.locks.iter().map(|lock| ((), lock))).await;
     }
 
     fn after_failure(&self) -> ShareCourse {

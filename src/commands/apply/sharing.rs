@@ -6,9 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
-
 use super::flags::CommonFlags;
 use super::session::{Beside, Session, unlock};
 use crate::error::Error;
@@ -88,26 +85,15 @@ impl Sharing {
                 // The other one may be held for long by a run that is still in progress.
                 let lock = tokio::select! {
                     lock = session.lock(&key, &args.pace, args.output) => lock?,
-                    daemon_set = self.lost() => return Err(LockError::Lost { daemon_set }.into()),
+                    lost = Lock::first_lost(&self.locks) => {
+                        return Err(LockError::Lost { daemon_set: lost.clone() }.into());
+                    }
                 };
                 self.locks.insert(key.clone(), lock);
             }
             self.live.extend(found.map(|live| (key, live)));
         }
         Ok(())
-    }
-
-    /// Waits until one of the locks is lost; returns its DaemonSet.
-    async fn lost(&self) -> DaemonSetKey {
-        let lost = async |(key, lock): (&DaemonSetKey, &Arc<Lock>)| {
-            lock.lost().await;
-            key.clone()
-        };
-        let mut lost: FuturesUnordered<_> = self.locks.iter().map(lost).collect();
-        match lost.next().await {
-            Some(key) => key,
-            None => std::future::pending().await,
-        }
     }
 
     /// The lock on a DaemonSet.

@@ -132,7 +132,7 @@ impl CheckLaws {
     }
 
     /// Whether a precondition about nodes holds this one back.
-    pub(super) fn hold_back(&self, rules: &Rules, node: &NodeName) -> bool {
+    pub(super) fn holds_back(&self, rules: &Rules, node: &NodeName) -> bool {
         let looks = |rule: &CheckRule| rule.asks == Asks::Nodes;
         let checks = rules.checks.as_ref();
         checks.is_some_and(|checks| checks.preconditions.iter().any(looks))

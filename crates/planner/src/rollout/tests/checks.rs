@@ -258,20 +258,31 @@ fn a_run_that_waits_itself_pauses_when_a_precondition_is_unknown_for_too_long() 
     assert!((301..=420).contains(seconds), "{seconds}");
 }
 
-/// The pause says that the rollout has begun, also if no step is complete.
-#[test]
-fn it_is_noted_since_when_a_check_is_unknown_if_the_note_was_lost() {
-    let policy = policy(json!({
+/// A precondition that pauses the rollout after five minutes of silence.
+fn quiet() -> PolicySpec {
+    policy(json!({
         "preconditions": [{
             "name": "quiet", "interval": "10s", "unknownFor": "300s", "http": {"url": "https://x"},
         }],
-    }));
+    }))
+}
+
+/// The rollout of v2 that waits for an answer after two of six nodes.
+fn until_unknown(policy: &PolicySpec) -> Run {
     let mut first = Run::apply(Sim::of(6, &json!(1)), "v2").with(|task| task.pace = policy.clone());
     first.look();
     first.until(|run| run.deletes.len() == 2);
     first.sim.measure("quiet", Measured::Down);
-    let mut first = first.finish();
+    let first = first.finish();
     assert_eq!(waits(&first), [WaitKind::Unknown]);
+    first
+}
+
+/// The pause says that the rollout has begun, also if no step is complete.
+#[test]
+fn it_is_noted_since_when_a_check_is_unknown_if_the_note_was_lost() {
+    let policy = quiet();
+    let mut first = until_unknown(&policy);
     first.sim.note = None;
     let down = later(first, 60, &policy);
     assert_eq!(waits(&down), [WaitKind::Unknown]);
@@ -303,16 +314,8 @@ fn the_last_gates_are_asked_though_nodes_that_are_not_ready_stay_outdated() {
 /// The note is about the rollout of the other commit, and the pause says since when.
 #[test]
 fn a_check_that_is_unknown_under_the_pause_of_another_commit_pauses_in_the_end() {
-    let policy = policy(json!({
-        "preconditions": [{
-            "name": "quiet", "interval": "10s", "unknownFor": "300s", "http": {"url": "https://x"},
-        }],
-    }));
-    let mut first = Run::apply(Sim::of(6, &json!(1)), "v2").with(|task| task.pace = policy.clone());
-    first.look();
-    first.until(|run| run.deletes.len() == 2);
-    first.sim.measure("quiet", Measured::Down);
-    let mut sim = first.finish().sim;
+    let policy = quiet();
+    let mut sim = until_unknown(&policy).sim;
     let mut since = Vec::new();
     for _ in 0..2 {
         sim.pass(160);
