@@ -4,6 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::printer::Printer;
 use crate::shell::Shell;
 use crate::warnings;
 use daemonset::model::Node;
@@ -126,13 +127,21 @@ fn lay_out<D: Document>(
     }
     let text = match format {
         Format::Text => document.text(text),
-        Format::Json => render::json(&document)?,
+        Format::Json => return print_json(&document, shell.printer),
         Format::Yaml => render::yaml(&document)?,
         Format::Markdown => document.markdown(markdown),
         Format::Html => document.html(&HtmlOptions { nodes, verbose })?,
         Format::Name => document.name(),
     };
     shell.printer.out(text).map_err(Error::Output)
+}
+
+/// Prints JSON while it is made: a plan of a large fleet has many megabytes.
+fn print_json<D: Document>(document: &D, printer: Printer) -> Result<(), Error> {
+    match render::write_json(document, printer.stdout()) {
+        Err(render::Error::Output(error)) => Err(Error::Output(error)),
+        written => Ok(written?),
+    }
 }
 
 impl Document for Plan {

@@ -94,10 +94,13 @@ impl Printer {
 
     /// Standard output as a stream, for large data.
     pub(super) fn stdout(self) -> impl Write {
-        let Self { color: _, called: _, annotations: _, on_stderr: _, silent, quiet: _ } = self;
-        let stdout: Box<dyn Write> =
-            if silent { Box::new(io::sink()) } else { Box::new(io::stdout().lock()) };
-        Forgiving(BufWriter::new(stdout))
+        let Self { color: _, called: _, annotations: _, on_stderr, silent, quiet: _ } = self;
+        let stream: Box<dyn Write> = match (silent, on_stderr) {
+            (true, _) => Box::new(io::sink()),
+            (false, true) => Box::new(io::stderr().lock()),
+            (false, false) => Box::new(io::stdout().lock()),
+        };
+        Forgiving(BufWriter::new(stream))
     }
 
     /// Writes `text` to standard error: warnings and other remarks; nothing with `--quiet`.

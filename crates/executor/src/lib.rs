@@ -143,10 +143,14 @@ impl Run {
                         sender.delete(delete);
                     }
                     Effect::Remember { digest } => {
-                        sender.note(move |known| perform::remembered(known, &digest));
+                        sender.change_failed_templates(move |known| {
+                            perform::remembered(known, &digest)
+                        });
                     }
                     Effect::Forget { digest } => {
-                        sender.note(move |known| perform::forgotten(known, &digest));
+                        sender.change_failed_templates(move |known| {
+                            perform::forgotten(known, &digest)
+                        });
                     }
                     Effect::Ask(questions) => {
                         for question in questions {

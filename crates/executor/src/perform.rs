@@ -165,7 +165,10 @@ impl RequestSender {
     }
 
     /// Changes the list of failed templates on the lock.
-    pub(super) fn note(&mut self, change: impl FnOnce(&str) -> String + Send + 'static) {
+    pub(super) fn change_failed_templates(
+        &mut self,
+        change: impl FnOnce(&str) -> String + Send + 'static,
+    ) {
         let lock = Arc::clone(&self.lock);
         self.answers.spawn(async move {
             let known = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();

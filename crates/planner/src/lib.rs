@@ -19,4 +19,5 @@ pub mod rollback;
 pub mod rollout;
 pub mod shared;
 pub mod steps;
+mod time;
 pub mod words;

@@ -333,14 +333,8 @@ impl<'s> Slots<'s> {
 
 /// The wait for a sibling that was stopped.
 fn stopped(share: &Share, step: &str) -> WaitsFor {
-    WaitsFor {
-        kind: WaitKind::SharedBudget,
-        daemon_set: Some(share.daemon_set.to_string()),
-        step: step.to_owned(),
-        domain: None,
-        until: None,
-        check: None,
-    }
+    let daemon_set = Some(share.daemon_set.to_string());
+    WaitsFor { daemon_set, ..WaitsFor::of(WaitKind::SharedBudget, step) }
 }
 
 fn number(count: usize) -> u32 {

@@ -2,6 +2,7 @@
 //! system, because invisible characters are written as escapes of the format.
 
 use std::fmt::Write as _;
+use std::io;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
@@ -14,10 +15,67 @@ use crate::neutral;
 /// # Errors
 /// The type has a value that JSON cannot represent, such as a map whose keys are not strings.
 pub fn json<T: Serialize>(document: &T) -> Result<String, Error> {
-    let plain = serde_json::to_string_pretty(document).map_err(Error::Json)?;
-    let mut safe = safe(&plain);
-    safe.push('\n');
-    Ok(safe)
+    let mut bytes = Vec::new();
+    write_json(document, &mut bytes)?;
+    // Only whole lines of text are written.
+    String::from_utf8(bytes).map_err(|error| Error::Output(io::Error::other(error)))
+}
+
+/// Writes `document` as [`json`], line by line as it is made.
+///
+/// # Errors
+/// As [`json`]; [`Error::Output`] if it cannot be written. What was written before stays.
+pub fn write_json<T: Serialize>(document: &T, out: impl io::Write) -> Result<(), Error> {
+    let mut lines = SafeLines { out, line: Vec::new() };
+    let written = serde_json::to_writer_pretty(&mut lines, document);
+    written.map_err(|error| {
+        if error.is_io() { Error::Output(error.into()) } else { Error::Json(error) }
+    })?;
+    lines.end().map_err(Error::Output)
+}
+
+/// Passes JSON on, with escapes for characters that must not be printed.
+struct SafeLines<W> {
+    out: W,
+    /// The line that has begun.
+    line: Vec<u8>,
+}
+
+impl<W: io::Write> SafeLines<W> {
+    /// Writes the rest, a line break, and what the output has buffered.
+    fn end(mut self) -> io::Result<()> {
+        self.line.push(b'\n');
+        self.pass_on()?;
+        self.out.flush()
+    }
+
+    fn pass_on(&mut self) -> io::Result<()> {
+        let line = str::from_utf8(&self.line).map_err(io::Error::other)?;
+        let plain = line.strip_suffix('\n').unwrap_or(line);
+        if neutral::is_harmless(plain) {
+            self.out.write_all(line.as_bytes())?;
+        } else {
+            self.out.write_all(safe(line).as_bytes())?;
+        }
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl<W: io::Write> io::Write for SafeLines<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                self.pass_on()?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// JSON with escapes for characters that must not be printed; it has them only inside of strings.

@@ -3,6 +3,9 @@
 /// A document could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The output cannot be written.
+    #[error("cannot write the output")]
+    Output(#[source] std::io::Error),
     /// Serializing to JSON failed.
     #[error("cannot write JSON")]
     Json(#[source] serde_json::Error),

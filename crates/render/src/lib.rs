@@ -23,7 +23,7 @@ mod schema;
 mod text;
 mod view;
 
-pub use data::{json, json_line, yaml};
+pub use data::{json, json_line, write_json, yaml};
 pub use error::Error;
 pub use html::{HtmlOptions, RolloutReport, checks_html, drift_html, plan_html, rollout_html};
 pub use markdown::{

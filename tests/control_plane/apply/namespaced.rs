@@ -1,6 +1,7 @@
 //! `deploy/namespaced`: write permissions are bound in single namespaces, and do not reach any
 //! other.
 
+use super::roles::{self, Worker};
 use super::*;
 
 const NODES: usize = 3;
@@ -46,4 +47,26 @@ fn roles_in_single_namespaces_suffice_there_and_grant_nothing_elsewhere() {
     );
     let left = ["get", "daemonsets,leases", "--namespace=theirs", "--output=name"];
     assert_eq!(plane.kubectl(&left), "", "{}", output_text(&refused));
+}
+
+/// RBAC does not know the name of an object that is created by a POST, as the Lease is.
+#[test]
+fn a_role_that_limits_the_creation_of_leases_by_name_does_not_suffice() {
+    let plane = ControlPlane::builder().user("narrow", &[]).start();
+    plane.create_nodes(three_zones(NODES));
+    let (role, missing) = (roles::shipped("ds-apply.yaml"), ("leases".into(), "create".into()));
+    plane.apply_yaml(&roles::without(&role, &missing, "narrow").to_string());
+    Worker::new(&plane, "narrow", "narrow");
+    let in_namespace = ["--namespace=narrow", "create"];
+    let lease = ["--verb=create", "--resource=leases", "--resource-name=ds-plan-agent"];
+    plane.kubectl(&[&in_namespace[..], &["role", "lease"], &lease].concat());
+    let binding = ["rolebinding", "lease", "--role=lease", "--user=narrow"];
+    plane.kubectl(&[&in_namespace[..], &binding].concat());
+    let manifest = manifest("narrow", "v1", &at_most("1"));
+    let files = [("agent.yaml", &*manifest)];
+    let refused = plane.ds_apply_as("narrow", &["--yes", "-f", "agent.yaml"], &files).run();
+    let text = output_text(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    assert!(text.contains("not permitted") && text.contains("create leases"), "{text}");
+    assert_eq!(plane.kubectl(&["get", "daemonsets", "--namespace=narrow", "--output=name"]), "");
 }

@@ -89,7 +89,7 @@ fn judge_series(
         return match prometheus.empty {
             EmptyAnswer::Unknown => CheckAnswer::Unknown(CheckReason::Empty),
             EmptyAnswer::Pass => CheckAnswer::Pass,
-            EmptyAnswer::Fail => CheckAnswer::Fail(CheckReason::NothingFound),
+            EmptyAnswer::Fail => CheckAnswer::Fail(CheckReason::Empty),
         };
     }
     if let Some(reason) = out_of_bounds(check, prometheus, series) {

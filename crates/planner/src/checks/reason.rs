@@ -86,8 +86,6 @@ pub enum CheckReason {
         /// Number of samples that may fail.
         allowed: u32,
     },
-    /// The query has no series, and the policy says that it fails then.
-    NothingFound,
     /// There is no answer.
     Unanswered {
         /// Why.
@@ -100,7 +98,7 @@ pub enum CheckReason {
         /// Number of the others.
         others: usize,
     },
-    /// The query has no series.
+    /// The query has no series: unknown, unless the policy says that this fails (`empty`).
     Empty,
     /// A series has a sample that is not a number.
     NotANumber {
@@ -191,7 +189,6 @@ impl CheckReason {
             }
             Self::OutOfBounds { .. }
             | Self::NotExpected { .. }
-            | Self::NothingFound
             | Self::Unanswered { .. }
             | Self::Warnings { .. }
             | Self::Empty
@@ -211,7 +208,6 @@ impl CheckReason {
             }
             Self::OutOfBounds { .. }
             | Self::NotExpected { .. }
-            | Self::NothingFound
             | Self::Unanswered { .. }
             | Self::Warnings { .. }
             | Self::Empty
@@ -242,7 +238,7 @@ impl fmt::Display for CheckReason {
             Self::NotExpected { detail, at, failed, allowed } => {
                 write!(f, "{detail} at {at} ({} failed, {allowed} may)", count(*failed, "sample"))
             }
-            Self::NothingFound | Self::Empty => f.write_str("the query has no series"),
+            Self::Empty => f.write_str("the query has no series"),
             Self::Unanswered { message } => f.write_str(message),
             Self::Warnings { first, others } => {
                 write!(f, "the answer may be incomplete: {first}")?;

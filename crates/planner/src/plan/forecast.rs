@@ -10,13 +10,13 @@ mod timeline;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::document::{
     Action, DaemonSetForecast, DaemonSetPlan, Forecast, PrePullForecast, PrePullPlan, Strategy,
     rounds as nodes_in_rounds,
 };
-use super::pause::whole_second;
+use crate::time::{later, next_whole_second};
 use daemonset::controller::start_times::{DEFAULT_START, StartTimes, images};
 use daemonset::model::{
     Calendar, DaemonSetKey, DesiredDaemonSet, ManagedBy, MinReady, PolicySpec, Ramp,
@@ -124,7 +124,7 @@ impl Begins {
     /// The end of all; none if no policy makes one wait, or one never ends.
     fn all_end(&self) -> Option<Timestamp> {
         let ends: Option<Vec<Timestamp>> = self.waiting.iter().copied().collect();
-        ends?.into_iter().max().map(|end| end.max(whole_second(self.now)))
+        ends?.into_iter().max().map(|end| end.max(next_whole_second(self.now)))
     }
 }
 
@@ -165,7 +165,7 @@ fn of_one(
     let Timeline { work, first_run, soak, steps, spans, window_opens, end } =
         timeline(plan, pace, from.unwrap_or(begins.now));
     let seconds = work.max(creates.as_secs());
-    let end = end.map(|end| whole_second(end.max(later(begins.now, creates.as_secs()))));
+    let end = end.map(|end| next_whole_second(end.max(later(begins.now, creates.as_secs()))));
     let end = from.and(end);
     begins.waiting.push(end);
     begins.now = later(begins.now, first_run);
@@ -201,11 +201,6 @@ fn by_precedence(planned: &[DaemonSetPlan]) -> Vec<&DaemonSetPlan> {
         ordered.push(left.remove(next));
     }
     ordered
-}
-
-fn later(at: Timestamp, seconds: u64) -> Timestamp {
-    let by = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
-    at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
 /// The time that the update of one node takes, in seconds, by the start times of pods in the

@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::checks::CheckFinding;
 use crate::steps::WaitsFor;
+use crate::time::next_whole_second;
 use daemonset::model::{DaemonSet, FIELD_MANAGER, RevisionRef, UpdateStrategy, short_commit};
 
 /// The value of the annotation: the rollout in progress, and the strategy to restore.
@@ -119,12 +120,6 @@ impl LeftoverPause {
     }
 }
 
-/// The next whole second: fractions help no reader.
-pub(super) fn whole_second(at: Timestamp) -> Timestamp {
-    let up = i64::from(at.subsec_nanosecond() > 0);
-    Timestamp::from_second(at.as_second().saturating_add(up)).unwrap_or(at)
-}
-
 /// The time since which a rollout waits: that of the last apply by `ds-apply`, which wrote what it
 /// waits for. None if it does not wait, or its managed fields are not known.
 pub(super) fn waits_since(live: &DaemonSet, pause: &PausedRollout) -> Option<Timestamp> {
@@ -196,7 +191,7 @@ impl fmt::Display for PausedRollout {
         commit.iter().try_for_each(|commit| write!(f, ", commit {}", short_commit(commit)))?;
         from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))?;
         waits_for.iter().try_for_each(|wait| {
-            let until = wait.until.map(whole_second);
+            let until = wait.until.map(next_whole_second);
             write!(f, ", {}", WaitsFor { until, ..wait.clone() })
         })?;
         let gate = failed_gate.as_deref();

@@ -19,6 +19,7 @@ use crate::checks::{CheckAnswer, CheckFinding, CheckReason, judge};
 use crate::plan::PausedRollout;
 use crate::shared::ShareCourse;
 use crate::steps::{Evaluation, NodeUpdate, Sampled, StepNode, WaitKind, WaitsFor};
+use crate::time::{later, next_whole_second};
 use daemonset::model::{
     Check, CheckQuestion, CheckResponse, DaemonSet, NodeName, PolicySpec, StepsNote,
 };
@@ -252,7 +253,7 @@ impl Asking<'_, '_, '_, '_> {
     fn gates(&mut self, policy: &PolicySpec) {
         let Some(Sampled { since, soaked_at }) = self.evaluation.sampled else { return };
         for gate in &policy.gates {
-            let from = later(since, gate.delay.0);
+            let from = later(since, gate.delay.0.into());
             let now = if self.is_observed(gate) {
                 self.observe_gate(gate, from, soaked_at)
             } else {
@@ -314,7 +315,7 @@ impl Asking<'_, '_, '_, '_> {
         let (now, step) = (self.now(), self.evaluation.current_step().to_owned());
         let checks = &self.step.state.checks;
         if let Some(answered) = checks.answered.get(&check.name) {
-            let ends = later(answered.until, check.interval.0);
+            let ends = later(answered.until, check.interval.0.into());
             let is_late_enough = after.is_none_or(|after| answered.until >= after);
             if answered.step == step && now < ends && is_late_enough {
                 let now = Now::Answered(answered.answer.clone(), answered.until);
@@ -337,7 +338,7 @@ impl Asking<'_, '_, '_, '_> {
         }
         // Questions have whole seconds: one that is asked in the second in which a soak ends would
         // not be late enough.
-        let soon = after.map(next_second).filter(|soon| now < *soon)?;
+        let soon = after.map(next_whole_second).filter(|soon| now < *soon)?;
         self.step.wake_at(Some(soon));
         Some(Now::Asking)
     }
@@ -406,13 +407,4 @@ fn names(nodes: &[StepNode<'_>], updated: bool) -> Vec<NodeName> {
     };
     let wanted = nodes.iter().filter(is_wanted);
     wanted.map(|node| node.node.name.clone()).collect()
-}
-
-fn next_second(at: Timestamp) -> Timestamp {
-    let second = at.as_second().saturating_add(i64::from(at.subsec_nanosecond() > 0));
-    Timestamp::from_second(second).unwrap_or(at)
-}
-
-fn later(at: Timestamp, seconds: u32) -> Timestamp {
-    at.saturating_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
 }

@@ -6,14 +6,15 @@
 //! 1. Pods that are not Ready, if deleting them makes no further node unavailable: they never were
 //!    Ready, have not been for 60 s, or have a permanent failure; or all unavailable nodes are within
 //!    the budget.
-//! 2. Available pods, by wave and then by node name, as many as the budgets (`maxUnavailable`, of
-//!    the step and the domain too) have room for.
+//! 2. Available pods, by step, by domain, and then by node name, as many as the budgets
+//!    (`maxUnavailable`, of the step and the domain too) have room for. With a shared budget, nodes
+//!    that another DaemonSet has begun come before the others of their step and domain.
 //!
 //! Of both, only nodes that the policy lets begin now ([`Evaluation::may_begin`]), and that have the
 //! images of their new pods, if the policy wants them pulled before (`pulls`).
 //!
 //! With a shared budget, the other DaemonSets decide too, whose turn it is on a node and whether there
-//! is a slot for it (`shared`). Pods that are not Ready are deleted at any time: they disturb nothing.
+//! is a slot for it (`shared`). Pods that are not Ready need neither: their deletion disturbs nothing.
 //!
 //! The ramp limits both: how many nodes may be in flight at once, which is one until the first new
 //! pod is available, then two, four and so on up to the budget ([`Ramp::window`]). At most
@@ -104,15 +105,15 @@ pub(super) fn next(
     shared: Option<Shared<'_>>,
 ) -> Next {
     match replacer {
-        Replacer::Run(extent) => Wave::of(view, state, extent, steps, shared).next(),
+        Replacer::Run(extent) => Replacement::of(view, state, extent, steps, shared).next(),
         Replacer::RunBeforeSurge => {
-            Wave::of(view, state, &Extent::All, steps, shared).next_before_surge()
+            Replacement::of(view, state, &Extent::All, steps, shared).next_before_surge()
         }
         Replacer::Controller => surge::watch(view, state, steps),
     }
 }
 
-/// The wave in progress, if any outdated pod is left.
+/// The wave of the plan that is in progress, if any outdated pod is left.
 pub(super) fn current(view: &RolloutView<'_>, state: &State) -> Option<u32> {
     if view.outdated() == 0 {
         return None;
@@ -139,8 +140,8 @@ impl<'s> Outdated<'s, '_> {
     }
 }
 
-/// The evaluation of the waves in progress.
-struct Wave<'s, 'a> {
+/// What decides which pods this run replaces next.
+struct Replacement<'s, 'a> {
     view: &'s RolloutView<'a>,
     state: &'s State,
     extent: &'s Extent,
@@ -150,7 +151,7 @@ struct Wave<'s, 'a> {
     left: usize,
 }
 
-impl<'s, 'a> Wave<'s, 'a> {
+impl<'s, 'a> Replacement<'s, 'a> {
     fn of(
         view: &'s RolloutView<'a>,
         state: &'s State,
@@ -194,7 +195,7 @@ impl<'s, 'a> Wave<'s, 'a> {
             .view
             .node_views
             .iter()
-            .any(|node_view| has_surplus_pods(node_view) && self.is_in_scope(node_view));
+            .any(|node_view| has_outdated_of_several(node_view) && self.is_in_scope(node_view));
         if surplus {
             return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
         }
@@ -229,6 +230,11 @@ impl<'s, 'a> Wave<'s, 'a> {
         self.policy_lets_begin().filter(|outdated| !self.state.pulls.holds_back(outdated.name()))
     }
 
+    /// The part of those whose pod is available: its deletion takes up the budgets.
+    fn available(&self) -> impl Iterator<Item = Outdated<'s, 'a>> {
+        self.may_begin().filter(|outdated| self.view.is_available(outdated.pod))
+    }
+
     /// The part of them that the policy lets begin now.
     fn policy_lets_begin(&self) -> impl Iterator<Item = Outdated<'s, 'a>> {
         self.outdated_in_scope().filter(|outdated| {
@@ -250,14 +256,13 @@ impl<'s, 'a> Wave<'s, 'a> {
     /// The next action if only the other DaemonSets of a shared budget keep nodes from beginning.
     fn waits_for_siblings(&self, outdated: u32) -> Option<Next> {
         let Shared { slots, takes_turns: _ } = self.shared?;
-        let available = |outdated: &Outdated<'_, '_>| self.view.is_available(outdated.pod);
         let until_they_move = match (slots.others_are_in_flight(), slots.others_start()) {
             (true, _) => Some(Next::Wait { until: None }),
             (false, true) => Some(Next::NotKnown),
             (false, false) => None,
         };
         let (mut is_its_turn, mut held) = (false, None);
-        for outdated in self.may_begin().filter(available) {
+        for outdated in self.available() {
             match self.turn(&outdated) {
                 Turn::Now => is_its_turn = true,
                 Turn::Later => return until_they_move.or(Some(Next::Wait { until: None })),
@@ -277,18 +282,15 @@ impl<'s, 'a> Wave<'s, 'a> {
     }
 
     fn is_in_scope(&self, node_view: &NodeView<'_>) -> bool {
-        let wanted = match self.extent {
-            Extent::All | Extent::Count(_) => true,
-            Extent::Nodes(nodes) => nodes.contains(&node_view.node.name),
-        };
-        wanted && node_view.node_budget == NodeBudget::Ready
+        self.extent.may_include(&node_view.node.name) && node_view.node_budget == NodeBudget::Ready
     }
 
     /// Whether a pod that this run has replaced was restarted and is not available again: the
     /// template may be the cause.
     fn restarted(&self) -> bool {
         let renewed = &self.state.pods.renewed;
-        let in_flight = self.view.node_views.iter().filter(|node_view| node_view.is_in_flight());
+        let mut in_flight =
+            self.view.node_views.iter().filter(|node_view| node_view.is_in_flight());
         let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
             PodState::UpdatedUnavailable(pod) => {
                 pod.restarts > 0 && renewed.contains(&node_view.node.name)
@@ -300,7 +302,7 @@ impl<'s, 'a> Wave<'s, 'a> {
             | PodState::Ended(_)
             | PodState::Empty => false,
         };
-        in_flight.into_iter().any(restarted)
+        in_flight.any(restarted)
     }
 
     fn deletes(&self) -> Vec<Delete> {
@@ -375,13 +377,12 @@ impl<'s, 'a> Wave<'s, 'a> {
     /// Available outdated pods that may begin, by wave and name, as many as the budgets allow: that
     /// of the whole DaemonSet, the step's, and those of the domains.
     fn within_budget(&self) -> impl Iterator<Item = (&'s NodeView<'a>, Delete)> {
-        let available = |outdated: &Outdated<'_, '_>| self.view.is_available(outdated.pod);
-        let mut available: Vec<_> = self.may_begin().filter(available).collect();
+        let mut available: Vec<_> = self.available().collect();
         // A node that is disturbed or begun already comes first.
-        let is_new = |outdated: &Outdated<'_, '_>| {
+        let takes_slot = |outdated: &Outdated<'_, '_>| {
             self.shared.is_some_and(|it| !it.slots.has(outdated.name()))
         };
-        available.sort_by_key(|outdated| (self.steps.waves[outdated.at], is_new(outdated)));
+        available.sort_by_key(|outdated| (self.steps.waves[outdated.at], takes_slot(outdated)));
         let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
         let mut rooms: Vec<u32> = self.steps.domains.iter().map(DomainProgress::room).collect();
@@ -459,7 +460,8 @@ pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
     Some(count(lost)).filter(|lost| *lost > view.allowed)
 }
 
-fn has_surplus_pods(node_view: &NodeView<'_>) -> bool {
+/// Whether the node has several pods, one of them outdated: the controller deletes all but one.
+fn has_outdated_of_several(node_view: &NodeView<'_>) -> bool {
     matches!(node_view.pod_state, PodState::Several { updated: _, outdated: Some(_) })
 }
 

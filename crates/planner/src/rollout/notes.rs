@@ -96,8 +96,10 @@ impl<'w> Step<'_, 'w> {
     /// Notes the end of a rollout: it is done, or it has failed. Its approvals are used up. The
     /// steps that are done stay so, unless it has failed.
     pub(super) fn note_end(&mut self, has_failed: bool) -> Flow<()> {
-        let Some(note) = &self.state.note else { return Ok(()) };
-        if note.started_at.is_none() && note.waits_since.is_none() {
+        let sent = self.state.noting.sent.clone();
+        let has_answer = sent.is_none();
+        let Some(note) = sent.or_else(|| self.state.note.clone()) else { return Ok(()) };
+        if has_answer && note.started_at.is_none() && note.waits_since.is_none() {
             return Ok(());
         }
         self.state.noting.has_ended = true;
@@ -105,14 +107,15 @@ impl<'w> Step<'_, 'w> {
         let ended = if has_failed {
             ended
         } else {
-            StepsNote { template: note.template.clone(), steps: note.steps.clone(), ..ended }
+            StepsNote { template: note.template, steps: note.steps, ..ended }
         };
         self.note(ended)
     }
 
     /// Sets the note, and waits until that is done.
     pub(super) fn note(&mut self, wanted: StepsNote) -> Flow<()> {
-        if self.state.note.as_ref() == Some(&wanted) {
+        // A note without an answer may have arrived.
+        if self.state.noting.sent.is_none() && self.state.note.as_ref() == Some(&wanted) {
             return Ok(());
         }
         let request = self.state.noting.request;

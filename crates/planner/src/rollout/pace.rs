@@ -10,7 +10,7 @@ use super::effect::Effect;
 use super::new_pods;
 use super::next_deletes::{self, Next, Replacer, Shared};
 use super::notes;
-use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
+use super::outcome::{Attempt, FailureCause, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::{Arrival, Report};
 use super::pulling::Pulling;
 use super::request::Delete;
@@ -62,8 +62,13 @@ impl Step<'_, '_> {
                 Halt::End(_) | Halt::Wait => Paced::Wait,
             };
         }
-        let is_overdue = self.is_overdue(&policy, view.live) && evaluation.current.is_some();
-        if checked.has_failed || is_overdue {
+        if checked.has_failed {
+            return Paced::Failed(BTreeMap::new());
+        }
+        // When all steps are done, nothing is late any more.
+        let overdue = evaluation.current.and_then(|_| self.overdue(&policy, view.live));
+        if let Some(overdue) = overdue {
+            self.state.cause = Some(FailureCause::Overdue(overdue));
             return Paced::Failed(BTreeMap::new());
         }
         // Which nodes begin next is not known before the answer: no pull begins or is abandoned.
@@ -99,7 +104,10 @@ impl Step<'_, '_> {
             Next::NothingLeft => Paced::Clean,
             Next::Stalled(what) => match self.stalled(what) {
                 Some(_) if self.is_forward() && matches!(what, Stall::SharedBudget { .. }) => {
-                    Paced::Held(vec![shared_budget(evaluation.current_step())])
+                    Paced::Held(vec![WaitsFor::of(
+                        WaitKind::SharedBudget,
+                        evaluation.current_step(),
+                    )])
                 }
                 Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
                 None => Paced::Wait,
@@ -319,16 +327,4 @@ fn is_held_by_check(evaluation: &Evaluation<'_>) -> bool {
         | WaitKind::Order
         | WaitKind::SharedBudget => false,
     })
-}
-
-/// The wait for nodes that others disturb.
-fn shared_budget(step: &str) -> WaitsFor {
-    WaitsFor {
-        kind: WaitKind::SharedBudget,
-        daemon_set: None,
-        step: step.to_owned(),
-        domain: None,
-        until: None,
-        check: None,
-    }
 }

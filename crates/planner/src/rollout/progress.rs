@@ -68,7 +68,7 @@ pub enum Report {
         /// Why.
         why: NotPulled,
     },
-    /// New pods, or a gate of the policy, have failed.
+    /// A new pod has failed. What a gate has found is in the outcome.
     Failed {
         /// The node.
         node: NodeName,

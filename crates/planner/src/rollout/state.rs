@@ -190,7 +190,7 @@ pub(super) struct Remembering {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Noting {
     pub(super) request: RequestState,
-    /// The note that was sent last.
+    /// The note that was sent last, if its answer has not come: it may have arrived.
     pub(super) sent: Option<StepsNote>,
     /// Whether the end of the rollout is noted, or about to be.
     pub(super) has_ended: bool,

@@ -104,18 +104,12 @@ impl<'w> Step<'_, 'w> {
         named.find(|revision| revision.name == from.name).map(hash_of)
     }
 
-    /// Whether the rollout has taken longer than the policy allows, waiting included.
-    pub(super) fn is_overdue(&mut self, policy: &PolicySpec, live: &DaemonSet) -> bool {
-        let Some(allowed) = policy.max_duration else { return false };
-        let template = live.spec.template.raw();
-        let Some(started) = started_at(self.state.note.as_ref(), template) else { return false };
+    /// How long the rollout has taken, waiting included, if that is longer than the policy allows.
+    pub(super) fn overdue(&self, policy: &PolicySpec, live: &DaemonSet) -> Option<Overdue> {
+        let allowed = policy.max_duration?;
+        let started = started_at(self.state.note.as_ref(), live.spec.template.raw())?;
         let seconds = self.now.duration_since(started).as_secs();
-        if seconds <= i64::from(allowed.0) {
-            return false;
-        }
-        let overdue = Overdue { seconds, allowed: allowed.0 };
-        self.state.cause = Some(FailureCause::Overdue(overdue));
-        true
+        (seconds > i64::from(allowed.0)).then_some(Overdue { seconds, allowed: allowed.0 })
     }
 
     /// What is waited for before anything of the target is written; none if some node may begin, or
@@ -150,7 +144,8 @@ impl<'w> Step<'_, 'w> {
             return Ok(None);
         }
         let policy = self.policy();
-        if self.is_overdue(&policy, &after) {
+        if let Some(overdue) = self.overdue(&policy, &after) {
+            self.state.cause = Some(FailureCause::Overdue(overdue));
             return Ok(None);
         }
         let nodes = self.step_nodes(&view, live);

@@ -139,6 +139,16 @@ pub enum Extent {
     Nodes(BTreeSet<NodeName>),
 }
 
+impl Extent {
+    /// Whether the pod of a node may be one of them.
+    pub(super) fn may_include(&self, node: &NodeName) -> bool {
+        match self {
+            Self::All | Self::Count(_) => true,
+            Self::Nodes(nodes) => nodes.contains(node),
+        }
+    }
+}
+
 /// The provenance of a change: written to the DaemonSet, and so to the revision that the controller
 /// creates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

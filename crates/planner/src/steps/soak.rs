@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::time::next_whole_second;
 use daemonset::model::{Soak, StepNote};
 
 /// How far a step, or a domain in a step, is.
@@ -71,12 +72,6 @@ pub(super) fn judge(
             note.done_at = Some(now);
             Progress::Done { note }
         }
-        until => Progress::Complete { note, until: until.ok().map(in_whole_seconds) },
+        until => Progress::Complete { note, until: until.ok().map(next_whole_second) },
     }
-}
-
-/// The next whole second, as times are everywhere in Kubernetes: a soak is over then.
-fn in_whole_seconds(at: Timestamp) -> Timestamp {
-    let second = at.as_second() + i64::from(at.subsec_nanosecond() > 0);
-    Timestamp::from_second(second).unwrap_or(at)
 }

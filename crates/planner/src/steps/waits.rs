@@ -63,28 +63,20 @@ pub enum WaitKind {
 }
 
 impl WaitsFor {
+    /// A step that waits for this.
+    pub(crate) fn of(kind: WaitKind, step: &str) -> Self {
+        let step = step.to_owned();
+        Self { kind, daemon_set: None, step, domain: None, until: None, check: None }
+    }
+
     /// A rollout that does not begin before this DaemonSet is done.
     pub fn another(daemon_set: &DaemonSetKey) -> Self {
-        Self {
-            kind: WaitKind::Order,
-            daemon_set: Some(daemon_set.to_string()),
-            step: String::new(),
-            domain: None,
-            until: None,
-            check: None,
-        }
+        Self { daemon_set: Some(daemon_set.to_string()), ..Self::of(WaitKind::Order, "") }
     }
 
     /// A step that waits for a check.
     pub(crate) fn check(kind: WaitKind, step: &str, finding: Option<CheckFinding>) -> Self {
-        Self {
-            kind,
-            daemon_set: None,
-            step: step.to_owned(),
-            domain: None,
-            until: None,
-            check: finding.map(Box::new),
-        }
+        Self { check: finding.map(Box::new), ..Self::of(kind, step) }
     }
 
     /// Whether it is the same wait, whatever its numbers are.
@@ -123,12 +115,9 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     let Some(current) = evaluation.current.or_else(is_to_begin) else { return Vec::new() };
     let step = &evaluation.steps[current];
     let wait = |kind, domain: Option<&str>, until| WaitsFor {
-        kind,
-        daemon_set: None,
-        step: step.name().to_owned(),
         domain: domain.map(str::to_owned),
         until,
-        check: None,
+        ..WaitsFor::of(kind, step.name())
     };
     if let Progress::Soaked { .. } = &step.progress {
         return vec![wait(WaitKind::Gate, None, None)];

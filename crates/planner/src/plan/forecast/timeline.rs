@@ -7,12 +7,13 @@
 
 use std::collections::VecDeque;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::plan::document::{
     DaemonSetPlan, ForecastSpan, SpanKind, StepForecast, StepPlan, StepState, Wave,
 };
 use crate::steps::WaitKind;
+use crate::time::later;
 use daemonset::model::{Calendar, Opening};
 
 /// What the duration of a round is made of.
@@ -256,8 +257,7 @@ impl Clock<'_> {
     }
 
     fn later(&self, seconds: u64) -> Timestamp {
-        let by = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
-        self.now.checked_add(by).unwrap_or(Timestamp::MAX)
+        later(self.now, seconds)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the images of new pods mean for the next deletes, if the policy wants them pulled before: the
 //! nodes whose images come next, and what a run does while they are missing.
 
-use super::{Next, Outdated, Replacer, Wave};
+use super::{Next, Outdated, Replacement, Replacer};
 use crate::rollout::state::State;
 use crate::rollout::task::Extent;
 use crate::rollout::view::RolloutView;
@@ -21,18 +21,18 @@ pub(in crate::rollout) fn to_begin<'s, 'a>(
         Replacer::Run(extent) => (extent, false),
         Replacer::RunBeforeSurge => (&Extent::All, steps.is_last()),
     };
-    let wave = Wave::of(view, state, extent, steps, None);
+    let replacement = Replacement::of(view, state, extent, steps, None);
     let mut next: Vec<Outdated<'s, 'a>> = match surges {
-        true if steps.waits_for.is_empty() => wave.outdated_in_scope().collect(),
+        true if steps.waits_for.is_empty() => replacement.outdated_in_scope().collect(),
         true => Vec::new(),
-        false => wave.policy_lets_begin().collect(),
+        false => replacement.policy_lets_begin().collect(),
     };
     // As they are replaced: pods that serve nobody come first.
     next.sort_by_key(|outdated| (steps.waves[outdated.at], view.is_available(outdated.pod)));
-    next.into_iter().take(wave.left).map(|outdated| outdated.at).collect()
+    next.into_iter().take(replacement.left).map(|outdated| outdated.at).collect()
 }
 
-impl Wave<'_, '_> {
+impl Replacement<'_, '_> {
     /// The next action if nodes wait for their images, or too many did not get them.
     pub(super) fn waits_for_images(&self) -> Option<Next> {
         let pulls = &self.state.pulls;
@@ -52,11 +52,9 @@ impl Wave<'_, '_> {
     pub(super) fn lacks_images(&self) -> bool {
         self.view.node_views.iter().any(|node_view| {
             let name = &node_view.node.name;
-            let in_extent = match self.extent {
-                Extent::All | Extent::Count(_) => true,
-                Extent::Nodes(nodes) => nodes.contains(name),
-            };
-            in_extent && self.state.is_dropped(name) && node_view.has_outdated_pod()
+            self.extent.may_include(name)
+                && self.state.is_dropped(name)
+                && node_view.has_outdated_pod()
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The next action of a rollout that ends in a surge: before it, and while the controller surges.
 
-use super::{MAX_REQUESTS, Next, Wave};
+use super::{MAX_REQUESTS, Next, Replacement};
 use crate::rollout::outcome::ControllerStep;
 use crate::rollout::request::Delete;
 use crate::rollout::state::{Stall, State};
@@ -39,7 +39,7 @@ fn has_begun(state: &State, steps: &Evaluation<'_>) -> bool {
     note.is_some_and(|note| note.started_at.is_some())
 }
 
-impl Wave<'_, '_> {
+impl Replacement<'_, '_> {
     /// The next action in a rollout whose last step is a surge of the controller. What has begun ends
     /// before that.
     pub(super) fn next_before_surge(&self) -> Next {

@@ -436,3 +436,23 @@ fn the_last_good_template_is_not_aborted_to_itself() {
     assert_eq!(back.pause().map(|it| (it.state, it.failed)), Some((PauseState::Paused, None)));
     assert_eq!(back.sim.live_image(), "v1");
 }
+
+/// The time is up when the last pod is available, and then one fails: it has failed, not the rollout
+/// taken too long.
+#[test]
+fn a_rollout_whose_steps_are_all_done_does_not_take_too_long() {
+    let limited = steps::policy(json!({"maxDuration": "30m", "progressDeadline": "1h"}));
+    let mut run = Run::apply(Sim::of(2, &json!(2)), "v2").with(|task| task.pace = limited);
+    run.look();
+    run.until(|run| run.deletes.len() == 2);
+    run.pass(1_900);
+    run.look();
+    let now = run.sim.now();
+    let pod = &mut run.sim.cluster.pods[0];
+    (pod.restarts, pod.containers_changed) = (4, Some(now));
+    run.until(|_| false);
+    let Outcome::Aborted { cause, failed, .. } = run.outcome() else {
+        panic!("{}", run.outcome());
+    };
+    assert_eq!((cause, failed.len()), (&None, 1));
+}

@@ -102,6 +102,14 @@ pub(super) struct Decision {
     pub deleted: BTreeSet<Uid>,
     /// Whether it writes the declared strategy: then the controller acts by it.
     pub resumes: bool,
+    /// The names of the steps that are noted as done.
+    pub noted: BTreeSet<String>,
+}
+
+/// The names of the steps that a note says are done.
+pub(super) fn noted_as_done(note: Option<&StepsNote>) -> BTreeSet<String> {
+    let steps = note.into_iter().flat_map(|note| &note.steps);
+    steps.filter(|(_, step)| step.done_at.is_some()).map(|(name, _)| name.clone()).collect()
 }
 
 /// The pace of the controller: the whole budget at once, and Ready is available.
@@ -285,6 +293,7 @@ impl Run {
             deletes: deletes.collect(),
             deleted: pending.chain(&self.deletes).map(|it| it.uid.clone()).collect(),
             resumes,
+            noted: noted_as_done(self.state.note.as_ref()),
         });
     }
 

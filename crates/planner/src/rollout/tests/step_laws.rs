@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::run::{Post, Run, cases, declared, seed, target};
+use super::run::{Post, Run, cases, declared, noted_as_done, seed, target};
 use super::sim::{self, Sim, rolling, surging};
 use super::step_cases::{Fault, Op, faults, op, rules};
 use super::step_observer::Observer;
@@ -134,9 +134,7 @@ impl World {
 
     /// The steps that are noted as done for a template.
     fn noted(&mut self, template: &str) -> BTreeSet<String> {
-        let note = self.sim().note.as_ref().filter(|note| *note.template == *template);
-        let steps = note.into_iter().flat_map(|note| &note.steps);
-        steps.filter(|(_, step)| step.done_at.is_some()).map(|(name, _)| name.clone()).collect()
+        noted_as_done(self.sim().note.as_ref().filter(|note| *note.template == *template))
     }
 
     /// What the observer makes of the last steps of the run.

@@ -31,12 +31,9 @@ struct Soaking {
 
 impl Soaking {
     fn look(&mut self, is_complete: bool, up_for: i64, soak: i64, now: Timestamp) {
-        if self.is_done {
-            return;
-        }
         self.is_complete = is_complete;
         self.has_soaked = is_complete && up_for >= soak;
-        if !is_complete {
+        if self.is_done || !is_complete {
             return;
         }
         let since = *self.complete_since.get_or_insert(now);
@@ -154,7 +151,7 @@ impl Observer {
 
     /// One step of the run.
     pub(super) fn judge(&mut self, decision: &Decision) {
-        let Decision { seen, now, deletes, deleted, resumes } = decision;
+        let Decision { seen, now, deletes, deleted, resumes, noted } = decision;
         self.deleted.clone_from(deleted);
         let here = self.here(seen, *now);
         self.look(&here, *now);
@@ -167,7 +164,7 @@ impl Observer {
             // A write whose answer was lost is sent again.
             let strategy = seen.daemon_set.as_ref().map(|it| it.spec.update_strategy);
             let has_begun = !goes_back && strategy != Some(UpdateStrategy::OnDelete);
-            let law = self.surge_too_early(&here, has_begun, *now);
+            let law = self.surge_too_early(&here, has_begun, noted, *now);
             self.broken.extend(law.map(|law| format!("{now}: {law}")));
         }
         // Pods that others have deleted are replaced by the target, once that is live.
@@ -403,6 +400,7 @@ impl Observer {
         &self,
         here: &[Here<'_>],
         has_begun: bool,
+        noted: &BTreeSet<String>,
         now: Timestamp,
     ) -> Option<String> {
         let second = now.as_second() % PERIOD;
@@ -414,8 +412,11 @@ impl Observer {
         }
         // A step that was complete before may have lost a pod that nobody missed: then only the pods
         // count.
-        let is_over = |step: &&Soaking| step.is_done || step.has_soaked;
-        let done = self.progress.steps.iter().take_while(is_over).count();
+        // What the run has found done counts once it is noted: until then, a node may be lost again.
+        let is_over = |(at, step): &(usize, &Soaking)| {
+            step.has_soaked || (step.is_done && noted.contains(&Rules::step_name(*at)))
+        };
+        let done = self.progress.steps.iter().enumerate().take_while(is_over).count();
         if done == self.rules.steps.len() {
             return None;
         }
