@@ -44,7 +44,8 @@ pub(crate) fn run(command: &mut Command) -> Sampled {
         }
         thread::sleep(OFTEN);
     };
-    assert!(status.success(), "{command:?}: {status}");
+    // 3 is the answer of `drift` if there is some.
+    assert!(matches!(status.code(), Some(0 | 3)), "{command:?}: {status}");
     Sampled { wall: start.elapsed(), ..sampled }
 }
 

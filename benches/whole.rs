@@ -5,7 +5,8 @@
 //! file and parses it with `serde_json`, on one thread, and keeps nothing. The plan is one in which
 //! every DaemonSet gets a new image. Ratios matter, not times. The number of nodes, and then that of
 //! the rounds, can be given, and the paths of other builds of `ds-plan` to compare with:
-//! `-- 5000 7 /path/to/ds-plan`.
+//! `-- 5000 7 /path/to/ds-plan`. With `--at-most 1.15`, it fails if a run takes more than 1.15 times
+//! the time or the memory of another build's, in the rounds that were disturbed least.
 
 #![allow(clippy::unwrap_used, reason = "a failed bench panics")]
 #![allow(clippy::disallowed_methods, reason = "a bench has a clock and settings of its own")]
@@ -32,6 +33,18 @@ const ROUNDS: usize = 7;
 
 /// One of the DaemonSets.
 const DAEMON_SET: &str = "kube-system/agent-00";
+
+/// The name of the program of this build.
+const OWN: &str = "ds-plan";
+
+/// One of the nodes.
+const NODE: &str = "ip-10-0-0-0.eu-central-1.compute.internal";
+
+/// The flag with the limit of what a run may take, as a multiple of another build's.
+const AT_MOST: &str = "--at-most";
+
+/// Differences that are too small to mean anything: 20 ms, and 2 MiB.
+const LITTLE: (f64, f64) = (0.02, 2.0);
 
 /// The argument of the process that only parses.
 const PARSE: &str = "--parse";
@@ -64,11 +77,18 @@ fn main() {
     }
     println!("{nodes} nodes, {} pods, {rounds} rounds: medians (least).\n", nodes * 6);
     print(&rows);
+    let most = arguments.iter().skip_while(|argument| *argument != AT_MOST).nth(1);
+    let Some(most) = most.map(|most| most.parse::<f64>().unwrap()) else { return };
+    let worse = worse(&rows, most);
+    assert!(worse.is_empty(), "more than {most} times as much as before: {worse:#?}");
 }
 
 /// One command, and what its runs took.
 struct Row {
-    name: String,
+    /// The program: another build has its path.
+    program: String,
+    /// Its arguments, without the files.
+    what: &'static str,
     command: Command,
     taken: Vec<Sampled>,
     /// The bytes that it prints.
@@ -76,9 +96,9 @@ struct Row {
 }
 
 impl Row {
-    fn new(name: String, mut command: Command) -> Self {
+    fn new(program: String, what: &'static str, mut command: Command) -> Self {
         command.stdin(Stdio::null()).stderr(Stdio::null()).current_dir(env::temp_dir());
-        Self { name, command, taken: Vec::new(), printed: 0 }
+        Self { program, what, command, taken: Vec::new(), printed: 0 }
     }
 
     fn run(&mut self, output: &Path) -> Sampled {
@@ -93,26 +113,37 @@ impl Row {
         all.sort_by(f64::total_cmp);
         [all[all.len() / 2], all[0]]
     }
+
+    /// In MiB.
+    #[expect(clippy::cast_precision_loss, reason = "only compared")]
+    fn least_anonymous(&self) -> f64 {
+        let least = self.taken.iter().map(|it| it.anonymous).min().unwrap_or_default();
+        least as f64 / f64::from(1 << 20)
+    }
 }
 
 /// The commands, of which the first is the one that all ratios refer to.
 fn rows(recording: &Path, manifests: &Path, arguments: &[String]) -> Vec<Row> {
     let mut parse = Command::new(env::current_exe().unwrap());
     parse.arg(PARSE).arg(recording);
-    let mut rows = vec![Row::new("bare parse".to_owned(), parse)];
+    let mut rows = vec![Row::new("serde_json".to_owned(), "bare parse", parse)];
     let own = env!("CARGO_BIN_EXE_ds-plan").to_owned();
     let others = arguments.iter().filter(|argument| argument.contains('/')).cloned();
     for program in others.chain([own.clone()]) {
-        let name = if program == own { "ds-plan".to_owned() } else { program.clone() };
-        let run = |what: &str, arguments: &[&Path]| {
+        let name = if program == own { OWN.to_owned() } else { program.clone() };
+        let run = |what: &'static str, arguments: &[&Path]| {
             let mut command = Command::new(PathBuf::from(&program));
             command.args(what.split_whitespace()).args(arguments).arg("--snapshot").arg(recording);
-            Row::new(format!("{name} {what}"), command)
+            Row::new(name.clone(), what, command)
         };
         // It reads everything and prints little.
         rows.push(run("history", &[Path::new(DAEMON_SET)]));
-        rows.push(run("plan -f", &[manifests]));
-        rows.push(run("plan -o json -f", &[manifests]));
+        for plans in ["plan -f", "plan -o json -f", "plan -o markdown -f", "plan -o html -f"] {
+            rows.push(run(plans, &[manifests]));
+        }
+        rows.push(run("status", &[Path::new(DAEMON_SET)]));
+        rows.push(run("explain", &[Path::new(DAEMON_SET), Path::new(NODE)]));
+        rows.push(run("drift -f", &[manifests]));
     }
     rows
 }
@@ -132,8 +163,9 @@ fn print(rows: &[Row]) {
             format!("{} MiB", most >> 20)
         };
         println!(
-            "| {} | {} s | {} s | {} | {} | {} | {} KiB |",
-            row.name,
+            "| {} {} | {} s | {} s | {} | {} | {} | {} KiB |",
+            row.program,
+            row.what,
             both(wall),
             both(cpu),
             both([wall[0] / first[0], wall[1] / first[1]]),
@@ -142,4 +174,23 @@ fn print(rows: &[Row]) {
             row.printed >> 10,
         );
     }
+}
+
+/// What this build does worse than another one, by more than the limit.
+fn worse(rows: &[Row], most: f64) -> Vec<String> {
+    let mut worse = Vec::new();
+    for row in rows.iter().filter(|row| row.program == OWN) {
+        let others = rows.iter().filter(|other| other.program != OWN && other.what == row.what);
+        for other in others {
+            let [own, before] = [row, other].map(|row| row.median_and_least(|it| it.wall)[1]);
+            if own > before * most + LITTLE.0 {
+                worse.push(format!("{}: {own:.2} s, before {before:.2} s", row.what));
+            }
+            let [own, before] = [row, other].map(Row::least_anonymous);
+            if own > before * most + LITTLE.1 {
+                worse.push(format!("{}: {own:.0} MiB, before {before:.0} MiB", row.what));
+            }
+        }
+    }
+    worse
 }
