@@ -6,7 +6,8 @@
 //! independent observer measures the time from the first deleted pod to the last one that becomes
 //! Ready. Of `ds-apply` as a whole process, CPU time and memory are measured, too, and the requests
 //! that the API server has counted. With five pairs it takes an hour, nearly all of it waiting for
-//! pods to become Ready. The number of pairs, and then that of the nodes, can be given: `-- 1 12`.
+//! pods to become Ready. The number of pairs, then that of the nodes, and then the numbers of the rows
+//! can be given: `-- 1 3000 1 6`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed bench panics")]
 #![allow(clippy::disallowed_methods, reason = "a bench has a clock and settings of its own")]
@@ -87,7 +88,9 @@ fn main() {
          | resident | requests |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    for (number, case) in CASES.into_iter().enumerate() {
+    let only: Vec<usize> = given.collect();
+    let wanted = |(number, _): &(usize, Case)| only.is_empty() || only.contains(&(number + 1));
+    for (number, case) in CASES.into_iter().enumerate().filter(wanted) {
         let namespace = format!("pace-{number}");
         println!("{}", Fleet::new(&plane, namespace, nodes, case).row(pairs));
     }

@@ -195,9 +195,7 @@ impl Evaluation<'_> {
     pub(crate) fn current_step(&self) -> &str {
         self.current.map_or(LAST_STEP, |at| self.steps[at].name())
     }
-}
 
-impl Evaluation<'_> {
     /// Whether all nodes that are still outdated belong to the step in progress: it is the last one.
     pub(crate) fn is_last(&self) -> bool {
         let mut outdated = self.waves.iter().flatten();

@@ -79,7 +79,7 @@ pub enum Reason {
     },
     /// More nodes are NotReady than may be skipped: this one counts as unavailable.
     UnreadyNodeCounts {
-        /// Number of NotReady nodes with an outdated pod.
+        /// Number of desired nodes that are NotReady.
         unready: u32,
         /// Maximum number of these nodes that are skipped.
         skippable: u32,
@@ -176,9 +176,7 @@ impl Reason {
             Self::Orphaned => "orphaned",
         }
     }
-}
 
-impl Reason {
     /// Details of a single pod that the sentence leaves out: the kubelet's message and the last
     /// warning event.
     pub fn details(&self) -> Vec<String> {
@@ -186,9 +184,7 @@ impl Reason {
         let warning = warning.as_ref().map(|warning| format!("last warning: {warning}"));
         detail.iter().cloned().chain(warning).collect()
     }
-}
 
-impl Reason {
     /// The sentence of a reason without data.
     fn fixed(&self) -> Option<&'static str> {
         Some(match self {
