@@ -2,7 +2,8 @@
 //! controller: `cargo bench --bench pace --features control-plane`.
 //!
 //! One DaemonSet on one control plane goes from version to version, alternately under the strategy
-//! `RollingUpdate` and by `ds-apply`, with the same `maxUnavailable` and `minReadySeconds`. An
+//! `RollingUpdate` and by `ds-apply`, with the same `maxUnavailable` and `minReadySeconds` (of which
+//! `ds-apply` waits for 10 by default). An
 //! independent observer measures the time from the first deleted pod to the last one that becomes
 //! Ready. Of `ds-apply` as a whole process, CPU time and memory are measured, too, and the requests
 //! that the API server has counted. With five pairs it takes an hour, nearly all of it waiting for
@@ -192,6 +193,8 @@ impl<'p> Fleet<'p> {
         let file = folder.path().join("agent.yaml");
         std::fs::write(&file, self.manifest_with_policy()).unwrap();
         let mut apply = Command::new(env!("CARGO_BIN_EXE_ds-apply"));
+        // Its own default is to keep an eye on new pods for longer.
+        apply.arg("--min-ready-seconds").arg(self.case.min_ready.to_string());
         apply.args(["--yes", "--ramp", self.case.ramp, "-f"]).arg(file);
         apply.arg("--kubeconfig").arg(self.plane.kubeconfig_of(RUNNER));
         process::run(apply.stdout(Stdio::null()).stderr(Stdio::null()))

@@ -1,4 +1,4 @@
-//! Each dependency has a reason in `docs/src/dependencies.md` and is used; no crate has unsafe code.
+//! Each dependency has a reason in `docs/src/dependencies.md` and is used; one place has unsafe code.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -118,9 +118,9 @@ fn each_dependency_is_used() {
 }
 
 #[test]
-fn no_code_is_unsafe() {
+fn only_an_option_of_the_allocator_is_set_by_unsafe_code() {
     let root = text("Cargo.toml");
-    assert!(root.contains("\nunsafe_code = \"forbid\"\n"), "the lint of all crates");
+    assert!(root.contains("\nunsafe_code = \"deny\"\n"), "the lint of all crates");
     let mut uses =
         ["{", "fn ", "impl ", "trait ", "extern "].map(|it| ["unsafe", it].join(" ")).to_vec();
     uses.push(["#[", "unsafe("].concat());
@@ -132,10 +132,13 @@ fn no_code_is_unsafe() {
             files += 1;
             let code = fs::read_to_string(&file).unwrap();
             let lines = code.lines().filter(|line| uses.iter().any(|it| line.contains(it)));
-            places.extend(lines.map(|line| format!("{}: {line}", file.display())));
+            let name = file.file_name().unwrap().display();
+            places.extend(lines.map(|line| format!("{package}: {name}: {}", line.trim())));
         }
     }
-    assert_eq!(places, [""; 0]);
+    // Spelled so that this file is not found.
+    let one = [".: ds-plan.rs: unsafe", "{"].join(" ");
+    assert_eq!(places, [one]);
     assert!(files > 500, "only {files} files: have the crates moved?");
 }
 
