@@ -1,14 +1,13 @@
 //! The time that `ds-apply` takes to replace the pods of a DaemonSet, compared with the built-in
 //! controller: `cargo bench --bench pace --features control-plane`.
 //!
-//! One DaemonSet on one control plane goes from version to version, alternately under the strategy
+//! One DaemonSet on one control plane goes from version to version, by turns under the strategy
 //! `RollingUpdate` and by `ds-apply`, with the same `maxUnavailable` and `minReadySeconds` (of which
-//! `ds-apply` waits for 10 by default). An
-//! independent observer measures the time from the first deleted pod to the last one that becomes
-//! Ready. Of `ds-apply` as a whole process, CPU time and memory are measured, too, and the requests
-//! that the API server has counted. With five pairs it takes an hour, nearly all of it waiting for
-//! pods to become Ready. The number of pairs, then that of the nodes, and then the numbers of the rows
-//! can be given: `-- 1 3000 1 6`.
+//! `ds-apply` waits for 10 by default). An independent observer measures the time from the first
+//! deleted pod to the last one that becomes Ready. Of `ds-apply` as a whole process, CPU time and
+//! memory are measured, too, and the requests that the API server has counted. With five pairs it
+//! takes an hour, nearly all of it waiting for pods to become Ready. The number of pairs, then that of
+//! the nodes, and then the numbers of the rows can be given: `-- 1 3000 1 6`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed bench panics")]
 #![allow(clippy::disallowed_methods, reason = "a bench has a clock and settings of its own")]

@@ -12,6 +12,19 @@
 
 /** @type {Told} */
 const report = JSON.parse(document.getElementById("data").textContent);
+for (const [column, runs] of Object.entries(report.rows)) report.rows[column] = repeated(runs);
+// Each row has the difference to the node of the one before.
+report.rows.node.forEach((difference, at, nodes) => (nodes[at] = difference + (nodes[at - 1] ?? 0)));
+
+/** The numbers of a list in which each is followed by how often it is repeated.
+ * @param {number[]} runs */
+function repeated(runs) {
+  const all = [];
+  for (let at = 0; at < runs.length; at += 2) {
+    for (let times = runs[at + 1]; times > 0; times -= 1) all.push(runs[at]);
+  }
+  return all;
+}
 
 /** The state of nodes with nothing to show. */
 const IDLE = report.kinds.length - 1;

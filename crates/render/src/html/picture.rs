@@ -1,10 +1,11 @@
 //! The data that a report embeds once and its script draws: nodes, the labels that group them, and
 //! a row for each node and DaemonSet with something to show. Repeated texts are stored once and
-//! referenced by index, so that the data of a large fleet stays small.
+//! referenced by index, and the columns of rows as [`Runs`], so that the data of a large fleet stays
+//! small.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::markup::Text;
 use crate::view::natural_order;
@@ -50,6 +51,28 @@ struct Grouping {
     values: Vec<Text>,
     /// By node, the index of its value; -1 for none.
     of: Vec<i32>,
+}
+
+/// Numbers of which many are like the one before. In JSON, each is followed by how often it is
+/// repeated.
+#[derive(Debug, Default, PartialEq)]
+struct Runs(Vec<(i64, u32)>);
+
+impl Runs {
+    fn push(&mut self, number: impl Into<i64>) {
+        let number = number.into();
+        match self.0.last_mut() {
+            Some((last, times)) if *last == number => *times += 1,
+            _ => self.0.push((number, 1)),
+        }
+    }
+}
+
+impl Serialize for Runs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let flat = self.0.iter().flat_map(|(number, times)| [*number, i64::from(*times)]);
+        serializer.collect_seq(flat)
+    }
 }
 
 /// A state of a node.
@@ -104,14 +127,15 @@ pub(super) struct Heads {
 /// One row, by columns.
 #[derive(Debug, Default, Serialize)]
 struct Rows {
-    set: Vec<u32>,
-    node: Vec<u32>,
-    kind: Vec<u32>,
-    why: Vec<u32>,
+    set: Runs,
+    /// The difference to the node of the row before: often 1.
+    node: Runs,
+    kind: Runs,
+    why: Runs,
     /// 0: none.
-    wave: Vec<u32>,
+    wave: Runs,
     /// -1: not known.
-    seconds: Vec<i64>,
+    seconds: Runs,
 }
 
 /// The row of one node; `S` is its state.
@@ -162,12 +186,13 @@ impl Picture {
         let mut names: Vec<&str> = names.into_iter().collect();
         names.sort_by(|a, b| natural_order(a, b));
         let places: HashMap<&str, u32> = names.iter().copied().zip(0..).collect();
-        let (mut whys, mut rows) = (Numbered::default(), Rows::default());
+        let (mut whys, mut rows, mut before) = (Numbered::default(), Rows::default(), 0);
         for (set, of_set) in sets.iter().enumerate() {
             for row in of_set.rows.iter().filter(|row| Some(&row.state) != states.last()) {
                 let kind = states.iter().position(|it| *it == row.state).unwrap_or_default();
                 rows.set.push(index(set));
-                rows.node.push(places.get(row.node).copied().unwrap_or_default());
+                let node = i64::from(places.get(row.node).copied().unwrap_or_default());
+                rows.node.push(node - std::mem::replace(&mut before, node));
                 rows.kind.push(index(kind));
                 rows.wave.push(row.wave.unwrap_or_default());
                 rows.seconds.push(row.seconds.unwrap_or(-1));
@@ -180,7 +205,7 @@ impl Picture {
             let found = groupings.iter().position(|it| key.is_some_and(|key| it.name.is(key)));
             found.and_then(|at| i32::try_from(at).ok()).unwrap_or(-1)
         };
-        let in_waves = rows.wave.iter().any(|wave| *wave > 0);
+        let in_waves = rows.wave.0.iter().any(|(wave, _)| *wave > 0);
         Self {
             nodes: names.iter().map(Text::of).collect(),
             keys: sets.iter().map(|of_set| position(of_set.key)).collect(),
@@ -333,9 +358,10 @@ mod tests {
         let picture = serde_json::to_value(picture).unwrap();
         assert_eq!(picture["nodes"], json!(["gone", "n-9", "n-10", "n-11"]));
         assert_eq!(picture["whys"], json!(["same", "other"]));
-        assert_eq!(picture["rows"]["node"], json!([2, 0, 1, 0]));
-        assert_eq!(picture["rows"]["why"], json!([0, 0, 0, 1]));
-        assert_eq!(picture["rows"]["set"], json!([0, 0, 0, 1]));
+        // 2, 0, 1, 0; then three times 0 and once 1.
+        assert_eq!(picture["rows"]["node"], json!([2, 1, -2, 1, 1, 1, -1, 1]));
+        assert_eq!(picture["rows"]["why"], json!([0, 3, 1, 1]));
+        assert_eq!(picture["rows"]["set"], json!([0, 3, 1, 1]));
         assert_eq!(picture["heads"]["wave"], "");
     }
 }
