@@ -125,7 +125,7 @@ impl Bench {
         for (name, value) in command.get_envs() {
             again.env(name, value.unwrap_or_default());
         }
-        self.measure(name, || (process::run(&mut again), 0));
+        self.measure(name, || (process::run(&mut again, 0), 0));
     }
 
     fn measure(&mut self, name: &str, what: impl FnOnce() -> (Sampled, u64)) {

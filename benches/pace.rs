@@ -196,7 +196,7 @@ impl<'p> Fleet<'p> {
         apply.arg("--min-ready-seconds").arg(self.case.min_ready.to_string());
         apply.args(["--yes", "--ramp", self.case.ramp, "-f"]).arg(file);
         apply.arg("--kubeconfig").arg(self.plane.kubeconfig_of(RUNNER));
-        process::run(apply.stdout(Stdio::null()).stderr(Stdio::null()))
+        process::run(apply.stdout(Stdio::null()).stderr(Stdio::null()), 0)
     }
 
     /// Waits until each node has an available pod of this version.

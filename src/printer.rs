@@ -92,7 +92,7 @@ impl Printer {
         forgiving(write!(stream, "{text}").and_then(|()| stream.flush()))
     }
 
-    /// Standard output as a stream, for large data.
+    /// What [`out`](Self::out) writes to, as a stream, for large data.
     pub(super) fn stdout(self) -> impl Write {
         let Self { color: _, called: _, annotations: _, on_stderr, silent, quiet: _ } = self;
         let stream: Box<dyn Write> = match (silent, on_stderr) {

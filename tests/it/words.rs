@@ -9,7 +9,7 @@ use testkit::sandbox::Sandbox;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Replaced words and sentences, in lower case.
-const REPLACED: [&str; 47] = [
+const REPLACED: [&str; 48] = [
     "parked",
     "parking",
     "ledger",
@@ -20,6 +20,7 @@ const REPLACED: [&str; 47] = [
     "on hold",
     "is held by ds-apply",
     "give back the",
+    "given back",
     "giving the declared strategy back",
     "go on",
     "goes on",

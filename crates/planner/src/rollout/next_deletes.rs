@@ -374,7 +374,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
         due.map(|(node_view, pod)| self.delete(node_view, pod, Cost::Nothing))
     }
 
-    /// Available outdated pods that may begin, by wave and name, as many as the budgets allow: that
+    /// Available outdated pods that may begin, by step, domain and name, as many as the budgets allow: that
     /// of the whole DaemonSet, the step's, and those of the domains.
     fn within_budget(&self) -> impl Iterator<Item = (&'s NodeView<'a>, Delete)> {
         let mut available: Vec<_> = self.available().collect();

@@ -99,7 +99,7 @@ fn interference_is_named_and_nothing_more_is_deleted() {
         let run = run.finish();
         assert!(fits(run.outcome()), "{rule}: {}", run.outcome());
         assert_eq!(run.deletes.len(), 2, "{rule}");
-        assert_eq!(run.sim.writes.len(), 1, "{rule}: nothing is given back or written over");
+        assert_eq!(run.sim.writes.len(), 1, "{rule}: nothing is restored or overwritten");
     }
 }
 
