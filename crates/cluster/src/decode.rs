@@ -39,6 +39,26 @@ use self::context::{Cause, Context, Text};
 use self::metadata::Metadata;
 use super::Kind;
 
+/// An object of a list or of a watch, in the format of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoded<'a> {
+    Json(&'a str),
+    Protobuf(&'a [u8]),
+}
+
+impl<'a> Encoded<'a> {
+    /// The JSON of an object whose kind has no decoder of protobuf.
+    ///
+    /// # Errors
+    /// It is protobuf: the server has answered with what was not asked for.
+    pub(super) fn json(self) -> Result<&'a str, String> {
+        match self {
+            Self::Json(json) => Ok(json),
+            Self::Protobuf(_) => Err("is protobuf instead of JSON".to_owned()),
+        }
+    }
+}
+
 /// An object that cannot be decoded, and the cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}{} (item {} of its list): {}{reason}", quoted(name.as_deref()), index + 1, at(path))]

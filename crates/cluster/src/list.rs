@@ -23,6 +23,7 @@ use serde_json::value::RawValue;
 use tokio::task::JoinError;
 
 use super::answer::Answer;
+use super::decode::Encoded;
 use super::decode::protobuf::envelope::ListMeta;
 use super::failure::{Failure, Refusal};
 use super::request::{Accept, Call, Requests};
@@ -80,13 +81,6 @@ impl List {
         let uri = uri::with_query(path, pairs.into_iter().chain(self.narrowed.pairs()));
         Call { accept, ..Call::list(Resource::Of(self.kind), uri) }
     }
-}
-
-/// An object of a list, in the format of the answer.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Encoded<'a> {
-    Json(&'a str),
-    Protobuf(&'a [u8]),
 }
 
 /// Receives the objects of one list.

@@ -8,9 +8,9 @@ use futures::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::decode::{KUBE_SYSTEM, SnapshotBuilder, has_protobuf};
+use super::decode::{Encoded, KUBE_SYSTEM, SnapshotBuilder};
 use super::failure::{Failure, Plugin, Refusal};
-use super::list::{self, Encoded, List, Narrowed, Sink};
+use super::list::{self, List, Narrowed, Sink};
 use super::request::{Accept, Call, Decoding, Requests};
 use super::{Error, Kind, RequestCounts, Resource};
 use daemonset::model::{
@@ -420,14 +420,11 @@ impl Decoder {
 
 impl Sink for Decoder {
     fn accepts(kind: Kind) -> Accept {
-        if has_protobuf(kind) { Accept::Protobuf } else { Accept::Json }
+        Accept::of(kind)
     }
 
     fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error> {
-        let added = match object {
-            Encoded::Json(json) => self.snapshot_builder.add(kind, index, json),
-            Encoded::Protobuf(bytes) => self.snapshot_builder.add_protobuf(kind, index, bytes),
-        };
+        let added = self.snapshot_builder.add_encoded(kind, index, object);
         added.map_err(|object| Error::Object { origin: self.server.clone(), object })
     }
 

@@ -33,7 +33,7 @@ use self::task::{SILENCE, Task, WatchHandler};
 use super::decode::SnapshotBuilder;
 use super::failure::{Failure, Refusal};
 use super::live::Decoder;
-use super::request::{REQUEST_LIMIT, Requests};
+use super::request::{Accept, REQUEST_LIMIT, Requests};
 use super::watch::{self, End, Feed};
 use super::{Clock, Error, Kind, LiveCluster, Permission, Resource, Verb};
 use daemonset::model::{ClusterInfo, Coverage, Snapshot, lease_name};
@@ -99,7 +99,8 @@ impl LiveCluster {
             tasks.push(self.task(&shared, tasks.len(), feeds::failed_creates(target)));
         }
         if let Some((list, lease, version)) = pullers {
-            let mut task = self.task(&shared, tasks.len(), feeds::feed_of(&list));
+            let feed = Feed { accept: Accept::Json, ..feeds::feed_of(&list) };
+            let mut task = self.task(&shared, tasks.len(), feed);
             task.handler.pullers_of = Some(lease);
             (task.list, task.version) = (Some(list), version);
             tasks.push(task);

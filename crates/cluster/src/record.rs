@@ -18,9 +18,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::{NamedTempFile, SpooledTempFile};
 
-use super::decode::KUBE_SYSTEM;
+use super::decode::{Encoded, KUBE_SYSTEM};
 use super::header::{self, Header, HeaderCluster};
-use super::list::{Encoded, List, Sink};
+use super::list::{List, Sink};
 use super::live::{LiveCluster, Records, Scope};
 use super::request::Accept;
 use super::{Error, Kind, ObjectError};
@@ -180,11 +180,8 @@ impl Sink for Spool {
     }
 
     fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error> {
-        let whole = match object {
-            Encoded::Json(json) => serde_json::from_str(json).map_err(|error| error.to_string()),
-            Encoded::Protobuf(_) => Err("is protobuf instead of JSON".to_owned()),
-        };
-        let whole: Value = whole.map_err(|reason| Error::Object {
+        let read = |json| serde_json::from_str(json).map_err(|error| error.to_string());
+        let whole: Value = object.json().and_then(read).map_err(|reason| Error::Object {
             origin: self.server.clone(),
             object: ObjectError { kind, index, name: None, path: String::new(), reason },
         })?;

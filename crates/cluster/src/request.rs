@@ -19,6 +19,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::answer::{self, Answer, Format, Receive};
+use super::decode::has_protobuf;
 use super::failure::{self, Failure, Plugin, Refusal};
 use super::link::Link;
 use super::lock::clock::Clock;
@@ -56,6 +57,11 @@ pub(super) enum Accept {
 }
 
 impl Accept {
+    /// The formats that are read for objects of a kind.
+    pub(super) fn of(kind: Kind) -> Self {
+        if has_protobuf(kind) { Self::Protobuf } else { Self::Json }
+    }
+
     /// The value of the header `Accept`.
     fn header(self) -> &'static str {
         match self {

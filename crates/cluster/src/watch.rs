@@ -5,6 +5,8 @@
 //! next step depends on how the watch ended (`again`). Not here: the handling of the changes.
 
 mod again;
+mod event;
+mod frame;
 mod line;
 
 use std::fmt::Display;
@@ -13,13 +15,14 @@ use std::time::Duration;
 use kube::client::Body;
 
 pub(super) use again::{Delays, next};
-pub(super) use line::Change;
+pub(super) use event::Change;
 
-use self::line::{Line, Lines};
-use super::answer::frame;
+use self::event::{Event, Events};
+use super::answer::{Format, frame};
+use super::decode::Encoded;
 use super::failure::{self, Failure, Refusal};
 use super::list::Narrowed;
-use super::request::{Call, Requests};
+use super::request::{Accept, Call, Requests};
 use super::{Resource, Verb, uri};
 use daemonset::model::NamespaceName;
 
@@ -33,6 +36,14 @@ pub(super) struct Feed {
     /// `None` is the whole cluster.
     pub(super) namespace: Option<NamespaceName>,
     pub(super) narrowed: Narrowed,
+    /// The formats that the listener reads.
+    pub(super) accept: Accept,
+}
+
+/// A watch that was opened.
+pub(super) struct Opened {
+    format: Format,
+    body: Body,
 }
 
 /// Why a watch ended.
@@ -47,7 +58,7 @@ pub(super) enum End {
     Expired,
     /// It could not be opened.
     Failed(Failure),
-    /// A line is not a valid event.
+    /// Something in it is not a valid event.
     Garbled(String),
 }
 
@@ -63,7 +74,7 @@ impl Feed {
             ("resourceVersion", version),
         ];
         let uri = uri::with_query(path, pairs.into_iter().chain(self.narrowed.pairs()));
-        Call { verb: Verb::Watch, ..Call::get(self.resource, uri) }
+        Call { verb: Verb::Watch, accept: self.accept, ..Call::get(self.resource, uri) }
     }
 }
 
@@ -79,7 +90,7 @@ pub(super) trait Listener: Send {
     ///
     /// # Errors
     /// The object is invalid.
-    fn change(&mut self, change: Change, json: &str) -> Result<(), String>;
+    fn change(&mut self, change: Change, object: Encoded<'_>) -> Result<(), String>;
 }
 
 /// Opens a watch after `version`. Without one, all existing objects come first.
@@ -90,11 +101,11 @@ pub(super) async fn open(
     requests: &Requests,
     feed: &Feed,
     version: Option<&str>,
-) -> Result<Body, End> {
+) -> Result<Opened, End> {
     let call = feed.call(version);
     let opened = tokio::time::timeout(call.limit, requests.open(&call)).await;
     match opened.unwrap_or(Err(Failure::Timeout(call.limit))) {
-        Ok(answer) => Ok(answer.into_body()),
+        Ok(answer) => Ok(Opened { format: Format::of(answer.headers()), body: answer.into_body() }),
         Err(Failure::Status(Refusal { code: 410, .. })) => Err(End::Expired),
         Err(failure) => Err(End::Failed(failure)),
     }
@@ -102,13 +113,13 @@ pub(super) async fn open(
 
 /// Reads a watch until it ends. Updates `version`, where the next watch continues.
 pub(super) async fn follow(
-    mut body: Body,
+    Opened { format, mut body }: Opened,
     version: &mut Option<String>,
     silence: Duration,
     listener: &mut impl Listener,
 ) -> End {
     listener.life();
-    let mut lines = Lines::default();
+    let mut events = Events::of(format);
     loop {
         match tokio::time::timeout(ATTENTION, frame(&mut body)).await {
             Err(_) if listener.silent() >= silence => return End::Silent,
@@ -120,8 +131,8 @@ pub(super) async fn follow(
             }
             Ok(Some(Ok(bytes))) => {
                 listener.life();
-                lines.push(&bytes);
-                if let Some(end) = take(&mut lines, version, listener) {
+                events.push(&bytes);
+                if let Some(end) = take(&mut events, version, listener) {
                     return end;
                 }
             }
@@ -129,23 +140,23 @@ pub(super) async fn follow(
     }
 }
 
-/// Handles all complete lines. Returns the end if one of them ends the watch.
+/// Handles all complete events. Returns the end if one of them ends the watch.
 fn take(
-    lines: &mut Lines,
+    events: &mut Events,
     version: &mut Option<String>,
     listener: &mut impl Listener,
 ) -> Option<End> {
     loop {
-        match lines.next() {
+        match events.next() {
             Ok(None) => return None,
-            Ok(Some(Line::Change { change, version: now, json })) => {
-                if let Err(reason) = listener.change(change, json) {
+            Ok(Some(Event::Change { change, version: now, object })) => {
+                if let Err(reason) = listener.change(change, object) {
                     return Some(End::Garbled(reason));
                 }
                 *version = Some(now);
             }
-            Ok(Some(Line::Bookmark { version: now })) => *version = Some(now),
-            Ok(Some(Line::Error { code, message })) => {
+            Ok(Some(Event::Bookmark { version: now })) => *version = Some(now),
+            Ok(Some(Event::Error { code, message })) => {
                 tracing::debug!(code, message, "the server ended the watch");
                 return Some(End::Expired);
             }

@@ -1,15 +1,17 @@
 //! `v1` Pod, with the few fields that the checks of a policy need: there may be very many of them.
 
+mod message;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::context::{Cause, Text};
 use super::metadata::{Metadata, Pairs};
 use super::pod::readiness;
-use super::{Condition, lenient};
+use super::{Condition, Encoded, lenient, protobuf};
 use daemonset::model::{Interner, Neighbour, NeighbourQuery, NodeName, null_as_default};
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(expecting = "an object")]
 struct Wire<'a> {
     #[serde(borrow, default)]
@@ -66,16 +68,18 @@ struct Status<'a> {
 /// # Errors
 /// It is not a pod, or has no name.
 pub(crate) fn read(
-    json: &str,
+    pod: Encoded<'_>,
     query: &NeighbourQuery,
     interner: &mut Interner,
 ) -> Result<(Neighbour, bool), String> {
-    let Wire { metadata, spec, status } =
-        serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let Wire { metadata, spec, status } = match pod {
+        Encoded::Json(json) => serde_json::from_str(json).map_err(|error| error.to_string())?,
+        Encoded::Protobuf(bytes) => protobuf::read(bytes).map_err(|error| error.to_string())?,
+    };
     let missing = |cause: Cause| match cause {
         Cause::Missing(field) => format!("{field} is missing"),
         Cause::Inside(field, why) => format!("{field}: {why}"),
-        Cause::Malformed(malformed) => malformed.reason.to_string(),
+        Cause::Malformed(malformed) => malformed.to_string(),
         Cause::Shape => "it is not a pod".to_owned(),
     };
     let wanted = query.resources.iter().flatten();
@@ -142,7 +146,7 @@ mod tests {
     }
 
     fn read_one(json: &str, query: &NeighbourQuery) -> (Neighbour, bool) {
-        read(json, query, &mut Interner::default()).unwrap()
+        read(Encoded::Json(json), query, &mut Interner::default()).unwrap()
     }
 
     #[test]
@@ -196,7 +200,8 @@ mod tests {
             (r#"{"metadata":{"name":"p","uid":"u"}}"#, "metadata.namespace is missing"),
             (r#"{"metadata":{"namespace":"ns","uid":"u"}}"#, "metadata.name is missing"),
         ] {
-            let error = read(json, &query(&[]), &mut Interner::default()).unwrap_err();
+            let pod = Encoded::Json(json);
+            let error = read(pod, &query(&[]), &mut Interner::default()).unwrap_err();
             assert!(error.contains(want), "{error}");
         }
     }

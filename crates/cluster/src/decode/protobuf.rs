@@ -11,6 +11,7 @@
 
 pub(crate) mod envelope;
 pub(crate) mod page;
+pub(crate) mod watch_event;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -69,6 +70,17 @@ impl fmt::Display for Reason {
             Self::Twice => f.write_str("the protobuf field is there twice"),
             Self::NoEnvelope => f.write_str("the answer is not a protobuf message of Kubernetes"),
         }
+    }
+}
+
+/// `spec.containers[2]: the protobuf message is cut off`.
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, reason } = self;
+        if !path.is_empty() {
+            write!(f, "{path}: ")?;
+        }
+        write!(f, "{reason}")
     }
 }
 

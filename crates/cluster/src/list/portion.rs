@@ -2,8 +2,9 @@
 
 use futures::channel::mpsc::UnboundedSender;
 
-use super::{Encoded, Next, Sink};
+use super::{Next, Sink};
 use crate::answer::Receive;
+use crate::decode::Encoded;
 use crate::decode::protobuf::page::PageReader;
 use crate::{Error, Kind};
 

@@ -1,6 +1,7 @@
 //! The lists and watches of one DaemonSet, with selectors as narrow as the server supports.
 
 use crate::list::{List, Narrowed};
+use crate::request::Accept;
 use crate::watch::Feed;
 use crate::{Kind, Resource};
 use daemonset::model::{
@@ -52,7 +53,7 @@ pub(super) fn lists(target: &WatchedDaemonSet) -> Vec<List> {
 /// The watch that follows a list.
 pub(super) fn feed_of(list: &List) -> Feed {
     let List { kind, namespace, narrowed } = list.clone();
-    Feed { resource: Resource::Of(kind), namespace, narrowed }
+    Feed { resource: Resource::Of(kind), namespace, narrowed, accept: Accept::of(kind) }
 }
 
 /// The pods that pull images for the DaemonSet.
@@ -73,6 +74,7 @@ pub(super) fn failed_creates(target: &WatchedDaemonSet) -> Feed {
         resource: Resource::Of(Kind::Event),
         namespace: Some(target.key.namespace.clone()),
         narrowed: Narrowed { fields, ..Narrowed::default() },
+        accept: Accept::Json,
     }
 }
 

@@ -1,9 +1,9 @@
 //! The other pods that the checks of a policy look at: one list and one watch of the whole cluster for
 //! each selector, never one for each node. Of a page, only the pods that are wanted are kept.
 
-use crate::decode::read_neighbour;
+use crate::decode::{Encoded, read_neighbour};
 use crate::list::{self, List, Narrowed};
-use crate::request::Requests;
+use crate::request::{Accept, Requests};
 use crate::watch::Change;
 use crate::{Error, Kind, LiveCluster};
 use daemonset::model::{Interner, Neighbour, NeighbourQuery, Neighbours};
@@ -30,8 +30,10 @@ struct Wanted {
 impl Pick for Wanted {
     type Pod = Neighbour;
 
-    fn pick(&mut self, json: &str) -> Result<Option<Neighbour>, String> {
-        let (pod, is_wanted) = read_neighbour(json, &self.query, &mut self.interner)?;
+    const ACCEPTS: Accept = Accept::Protobuf;
+
+    fn pick(&mut self, pod: Encoded<'_>) -> Result<Option<Neighbour>, String> {
+        let (pod, is_wanted) = read_neighbour(pod, &self.query, &mut self.interner)?;
         Ok(is_wanted.then_some(pod))
     }
 }
@@ -87,9 +89,9 @@ impl NeighbourWatch {
     pub(super) fn change(
         &mut self,
         change: Change,
-        json: &str,
+        pod: Encoded<'_>,
     ) -> Result<impl FnOnce(&mut Neighbours) -> bool + use<>, String> {
-        let (pod, is_wanted) = read_neighbour(json, &self.query, &mut self.interner)?;
+        let (pod, is_wanted) = read_neighbour(pod, &self.query, &mut self.interner)?;
         Ok(move |known: &mut Neighbours| match (change, is_wanted) {
             (Change::Put, true) => known.put(pod),
             (Change::Put, false) | (Change::Gone, _) => known.remove(&pod),

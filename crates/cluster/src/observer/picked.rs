@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::decode::ObjectError;
-use crate::list::{Encoded, Sink};
+use crate::decode::{Encoded, ObjectError};
+use crate::list::Sink;
 use crate::request::Accept;
 use crate::{Error, Kind};
 
@@ -13,7 +13,10 @@ pub(super) trait Pick: Send + 'static {
     type Pod: Send;
 
     /// Reads a pod; `None` if it is not kept.
-    fn pick(&mut self, json: &str) -> Result<Option<Self::Pod>, String>;
+    fn pick(&mut self, pod: Encoded<'_>) -> Result<Option<Self::Pod>, String>;
+
+    /// The formats that it reads.
+    const ACCEPTS: Accept;
 }
 
 /// Receives the pods of one list.
@@ -36,17 +39,12 @@ impl<P: Pick> PickedPods<P> {
 }
 
 impl<P: Pick> Sink for PickedPods<P> {
-    /// Always JSON, as the watch that follows.
     fn accepts(_kind: Kind) -> Accept {
-        Accept::Json
+        P::ACCEPTS
     }
 
     fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error> {
-        let read = match object {
-            Encoded::Json(json) => self.pick.pick(json),
-            Encoded::Protobuf(_) => Err("is protobuf instead of JSON".to_owned()),
-        };
-        let pod = read.map_err(|reason| Error::Object {
+        let pod = self.pick.pick(object).map_err(|reason| Error::Object {
             origin: Arc::clone(&self.server),
             object: ObjectError { kind, index, name: None, path: String::new(), reason },
         })?;
@@ -54,9 +52,8 @@ impl<P: Pick> Sink for PickedPods<P> {
         Ok(())
     }
 
-    /// Only pages of protobuf are decoded apart, of which this keeps no objects.
     fn append(&mut self, page: Self) {
-        debug_assert!(page.pods.is_empty(), "an object of protobuf is an error");
+        self.pods.extend(page.pods);
     }
 
     fn has_seen_record(&self) -> bool {

@@ -9,9 +9,9 @@ use serde::de::IgnoredAny;
 
 use super::picked::{Pick, PickedPods};
 use crate::Error;
-use crate::decode::{cut, lenient};
+use crate::decode::{Encoded, cut, lenient};
 use crate::list::{self, List};
-use crate::request::Requests;
+use crate::request::{Accept, Requests};
 use daemonset::model::{
     Labels, NodeName, PRE_PULL_IMAGES_LABEL, PullProblem, PullState, Puller, null_as_default,
 };
@@ -119,8 +119,11 @@ struct OfLease(String);
 impl Pick for OfLease {
     type Pod = Puller;
 
-    fn pick(&mut self, json: &str) -> Result<Option<Puller>, String> {
-        read(json, &self.0).map_err(|error| error.to_string())
+    /// There are few.
+    const ACCEPTS: Accept = Accept::Json;
+
+    fn pick(&mut self, pod: Encoded<'_>) -> Result<Option<Puller>, String> {
+        read(pod.json()?, &self.0).map_err(|error| error.to_string())
     }
 }
 

@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::client::Body;
 
 use super::failed_create::FailedCreate;
 use super::neighbours::{self, NeighbourWatch};
 use super::pullers;
 use super::shared::Shared;
-use crate::decode::SnapshotBuilder;
+use crate::decode::{Encoded, SnapshotBuilder};
 use crate::list::{self, List};
 use crate::live::Decoder;
 use crate::request::Requests;
-use crate::watch::{self, Change, Delays, Feed, Listener};
+use crate::watch::{self, Change, Delays, Feed, Listener, Opened};
 use crate::{Error, Kind};
 use daemonset::model::{ClusterInfo, Coverage};
 
@@ -39,15 +38,15 @@ const GOOD_LIFE: Duration = Duration::from_secs(1);
 
 impl Task {
     /// Runs for ever. `opened` is a watch that is already open.
-    pub(super) async fn run(mut self, mut opened: Option<Body>) {
+    pub(super) async fn run(mut self, mut opened: Option<Opened>) {
         let seed = self.requests.jitter_seed(self.handler.number);
         let mut delays = Delays::new(seed);
         loop {
             let begun = self.handler.shared.clock.now();
             let end = match self.open(opened.take()).await {
-                Ok(body) => {
+                Ok(opened) => {
                     self.handler.shared.recovered(self.handler.number);
-                    watch::follow(body, &mut self.version, SILENCE, &mut self.handler).await
+                    watch::follow(opened, &mut self.version, SILENCE, &mut self.handler).await
                 }
                 Err(end) => end,
             };
@@ -70,9 +69,9 @@ impl Task {
         }
     }
 
-    async fn open(&self, opened: Option<Body>) -> Result<Body, watch::End> {
+    async fn open(&self, opened: Option<Opened>) -> Result<Opened, watch::End> {
         match opened {
-            Some(body) => Ok(body),
+            Some(opened) => Ok(opened),
             None => watch::open(&self.requests, &self.feed, self.version.as_deref()).await,
         }
     }
@@ -195,24 +194,26 @@ impl Listener for WatchHandler {
         self.shared.clock.now().saturating_sub(self.shared.last_life(self.number))
     }
 
-    fn change(&mut self, change: Change, json: &str) -> Result<(), String> {
+    fn change(&mut self, change: Change, object: Encoded<'_>) -> Result<(), String> {
         if let Some(lease) = &self.pullers_of {
-            return self.change_puller(change, json, lease);
+            return self.change_puller(change, object.json()?, lease);
         }
         if let Some(watch) = &mut self.neighbours {
-            let (at, change) = (watch.at, watch.change(change, json)?);
+            let (at, change) = (watch.at, watch.change(change, object)?);
             self.shared.change(|view| view.change_neighbours(at, change));
             return Ok(());
         }
         let Some(kind) = self.kind else {
             // The server deletes old events; their warnings stay valid.
             if change == Change::Put {
-                let failed_create = FailedCreate::read(json).map_err(|error| error.to_string())?;
+                let failed_create = FailedCreate::read(object.json()?);
+                let failed_create = failed_create.map_err(|error| error.to_string())?;
                 self.shared.change(|view| view.report_failed_create(failed_create));
             }
             return Ok(());
         };
-        self.snapshot_builder.add(kind, 0, json).map_err(|error| error.to_string())?;
+        let added = self.snapshot_builder.add_encoded(kind, 0, object);
+        added.map_err(|error| error.to_string())?;
         if let Some(error) = self.snapshot_builder.unreadable_record() {
             return Err(error.to_string());
         }

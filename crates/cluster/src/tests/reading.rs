@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::*;
-use crate::list::{self, Encoded, List, Sink};
+use crate::decode::Encoded;
+use crate::list::{self, List, Sink};
 use crate::request::Accept;
 use crate::{Error, Kind, Permission, Resource, Verb};
 use daemonset::controller::test_cluster::Cluster;

@@ -1,40 +1,12 @@
-//! Parses the lines of a watch, each a JSON document (upstream: `metav1.WatchEvent`).
+//! Parses the lines of a watch in JSON, each a document (upstream: `metav1.WatchEvent`).
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The longest accepted line, in bytes. etcd allows objects of 1.5 MB.
-const LONGEST: usize = 16 * 1024 * 1024;
-
-/// A change of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// It was added or modified, or now matches the selectors.
-    Put,
-    /// It was deleted, or no longer matches the selectors.
-    Gone,
-}
-
-/// One line of a watch.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line<'a> {
-    Change {
-        change: Change,
-        version: String,
-        json: &'a str,
-    },
-    /// Nothing has changed up to this version.
-    Bookmark {
-        version: String,
-    },
-    /// The server ends the watch.
-    Error {
-        code: u16,
-        message: String,
-    },
-}
+use super::event::{Event, EventType, LONGEST};
+use crate::decode::Encoded;
 
 /// Splits the received bytes into lines.
 #[derive(Debug, Default)]
@@ -55,7 +27,7 @@ impl Lines {
     ///
     /// # Errors
     /// The line is not a valid event, or is too long.
-    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, String> {
+    pub(super) fn next(&mut self) -> Result<Option<Event<'_>>, String> {
         while let Some(length) = memchr::memchr(b'\n', &self.bytes[self.start..]) {
             let line = self.start..self.start + length;
             self.start = line.end + 1;
@@ -99,44 +71,38 @@ struct Status {
 
 /// Parses a change in the exact form of upstream's encoder. Fast path: thousands may come at once,
 /// so the object is scanned only once, for its version. Any other form is parsed as ordinary JSON.
-fn plain_change(line: &[u8]) -> Option<Line<'_>> {
+fn plain_change(line: &[u8]) -> Option<Event<'_>> {
     let rest = std::str::from_utf8(line).ok()?.strip_prefix(r#"{"type":""#)?;
     let (kind, rest) = rest.split_once('"')?;
     let json = rest.strip_prefix(r#","object":"#)?.strip_suffix('}')?;
-    let change = match kind {
-        "ADDED" | "MODIFIED" => Change::Put,
-        "DELETED" => Change::Gone,
-        _ => return None,
-    };
+    let Ok(EventType::Change(change)) = EventType::read(kind) else { return None };
     // This also fails when `json` is not exactly one object.
     let Versioned { metadata: Metadata { version } } = serde_json::from_str(json).ok()?;
-    Some(Line::Change { change, version, json })
+    Some(Event::Change { change, version, object: Encoded::Json(json) })
 }
 
-fn parse(line: &[u8]) -> Result<Line<'_>, serde_json::Error> {
+fn parse(line: &[u8]) -> Result<Event<'_>, serde_json::Error> {
     if let Some(change) = plain_change(line) {
         return Ok(change);
     }
     let Wire { kind, object } = serde_json::from_slice(line)?;
     let json = object.get();
     let version = || Ok(serde_json::from_str::<Versioned>(json)?.metadata.version);
-    Ok(match &*kind {
-        "ADDED" | "MODIFIED" => Line::Change { change: Change::Put, version: version()?, json },
-        "DELETED" => Line::Change { change: Change::Gone, version: version()?, json },
-        "BOOKMARK" => Line::Bookmark { version: version()? },
-        "ERROR" => {
-            let Status { code, message } = serde_json::from_str(json)?;
-            Line::Error { code, message }
+    Ok(match EventType::read(&kind).map_err(serde::de::Error::custom)? {
+        EventType::Change(change) => {
+            Event::Change { change, version: version()?, object: Encoded::Json(json) }
         }
-        other => {
-            let reason = format!("unknown event type {other:?}");
-            return Err(serde::de::Error::custom(reason));
+        EventType::Bookmark => Event::Bookmark { version: version()? },
+        EventType::Error => {
+            let Status { code, message } = serde_json::from_str(json)?;
+            Event::Error { code, message }
         }
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::event::Change;
     use super::*;
 
     const PUT: &str =
@@ -153,11 +119,11 @@ mod tests {
                 lines.push(part);
                 while let Some(line) = lines.next().unwrap() {
                     seen.push(match line {
-                        Line::Change { change, version, json } => {
-                            format!("{change:?} {version} {json}")
+                        Event::Change { change, version, object } => {
+                            format!("{change:?} {version} {}", object.json().unwrap())
                         }
-                        Line::Bookmark { version } => version,
-                        Line::Error { .. } => unreachable!(),
+                        Event::Bookmark { version } => version,
+                        Event::Error { .. } => unreachable!(),
                     });
                 }
             }
@@ -178,7 +144,9 @@ mod tests {
             format!(r#"{{"type":"ADDED","object":{object},"more":{{}}}}"#),
             format!("{{\"type\":\"ADDED\",\"object\":{object} }}\r"),
         ] {
-            let Ok(Line::Change { change, version, json }) = parse(line.as_bytes()) else {
+            let Ok(Event::Change { change, version, object: Encoded::Json(json) }) =
+                parse(line.as_bytes())
+            else {
                 panic!("{line}")
             };
             assert_eq!((change, &*version, json.trim()), (Change::Put, "5", object), "{line}");

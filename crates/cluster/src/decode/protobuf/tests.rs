@@ -11,8 +11,8 @@ use super::envelope::{self, ListMeta};
 use super::page::PageReader;
 use super::*;
 use crate::Kind;
-use crate::decode::{ObjectError, SnapshotBuilder};
-use daemonset::model::{ClusterInfo, Coverage, Snapshot};
+use crate::decode::{Encoded, ObjectError, SnapshotBuilder, read_neighbour};
+use daemonset::model::{ClusterInfo, Coverage, Interner, LabelSelector, NeighbourQuery, Snapshot};
 
 /// What decoding an object gives: the snapshot, and what else is kept of it.
 type Decoded = Result<(Snapshot, Option<Timestamp>, bool), ObjectError>;
@@ -94,6 +94,18 @@ proptest! {
         protobuf.extend(encode(rows(kind), &object));
         protobuf.extend(unknown);
         prop_assert_eq!(from_protobuf(kind, &protobuf), from_json(kind, &object.to_string()));
+    }
+
+    #[test]
+    fn both_formats_give_the_same_neighbour(
+        (_, object) in objects(Kind::Pod),
+        resource in prop::option::of(prop::sample::select(vec!["a", "b"])),
+    ) {
+        let resources = resource.map(|it| [it.to_owned()].into());
+        let query = NeighbourQuery { selector: LabelSelector::default(), resources };
+        let read = |pod| read_neighbour(pod, &query, &mut Interner::default());
+        let (json, protobuf) = (object.to_string(), encode(POD, &object));
+        prop_assert_eq!(read(Encoded::Protobuf(&protobuf)), read(Encoded::Json(&json)));
     }
 
     /// A cut object is an error, but where a field ends: that is a smaller object.
@@ -321,10 +333,7 @@ fn a_page_has_its_metadata_and_items() {
 
 /// The reference: reads a whole page.
 fn plainly(page: &[u8], kind: Kind) -> Opened {
-    let place = |error: Malformed| match error.path.as_str() {
-        "" => error.reason.to_string(),
-        path => format!("{path}: {}", error.reason),
-    };
+    let place = |error: Malformed| error.to_string();
     let fields = Fields(page.strip_prefix(b"k8s\0").unwrap_or_default()).map_while(Result::ok);
     let fields = fields.filter(|field| field.bytes("").is_ok());
     if fields.filter(|field| field.number == 2).count() > 1 {

@@ -1,5 +1,6 @@
 //! Adds objects that are encoded as protobuf.
 
+use super::super::Encoded;
 use super::super::protobuf::{Message, envelope, read};
 use super::{Cause, Kind, ObjectError, SnapshotBuilder, Wire, explain, node, pod};
 
@@ -19,6 +20,22 @@ pub(crate) fn has_protobuf(kind: Kind) -> bool {
 }
 
 impl SnapshotBuilder {
+    /// Decodes one object; `index` is its place in the list, from 0.
+    ///
+    /// # Errors
+    /// The object is invalid.
+    pub(crate) fn add_encoded(
+        &mut self,
+        kind: Kind,
+        index: usize,
+        object: Encoded<'_>,
+    ) -> Result<(), ObjectError> {
+        match object {
+            Encoded::Json(json) => self.add(kind, index, json),
+            Encoded::Protobuf(bytes) => self.add_protobuf(kind, index, bytes),
+        }
+    }
+
     /// Decodes one object from protobuf; `index` is its place in the list, from 0. An invalid part
     /// is an error, unlike in JSON: clients cannot store a status that is no protobuf.
     ///

@@ -112,6 +112,7 @@ const NODE_CONDITION: &[Row] = &[
 ];
 
 const POD_SPEC: &[Row] = &[
+    ("containers", 2, List(CONTAINER_SPEC)),
     ("restartPolicy", 3, Omitted),
     ("terminationGracePeriodSeconds", 4, Int64),
     ("nodeSelector", 7, Type::Map),
@@ -119,8 +120,15 @@ const POD_SPEC: &[Row] = &[
     ("nodeName", 10, Omitted),
     ("hostNetwork", 11, Bool),
     ("affinity", 18, Message(AFFINITY)),
+    ("initContainers", 20, List(CONTAINER_SPEC)),
     ("priority", 25, Int32),
+    ("resources", 40, Message(RESOURCES)),
 ];
+
+const CONTAINER_SPEC: &[Row] =
+    &[("name", 1, Text), ("image", 2, Omitted), ("resources", 8, Message(RESOURCES))];
+
+const RESOURCES: &[Row] = &[("limits", 1, Quantities), ("requests", 2, Quantities)];
 
 const AFFINITY: &[Row] = &[("nodeAffinity", 1, Message(NODE_AFFINITY))];
 

@@ -1,0 +1,95 @@
+//! The events of a watch, in the format of the answer.
+
+use super::frame::Frames;
+use super::line::Lines;
+use crate::answer::Format;
+use crate::decode::Encoded;
+
+/// The longest accepted event, in bytes. etcd allows objects of 1.5 MB.
+pub(super) const LONGEST: usize = 16 * 1024 * 1024;
+
+/// A change of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It was added or modified, or now matches the selectors.
+    Put,
+    /// It was deleted, or no longer matches the selectors.
+    Gone,
+}
+
+/// One event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Event<'a> {
+    Change {
+        change: Change,
+        version: String,
+        object: Encoded<'a>,
+    },
+    /// Nothing has changed up to this version.
+    Bookmark {
+        version: String,
+    },
+    /// The server ends the watch.
+    Error {
+        code: u16,
+        message: String,
+    },
+}
+
+/// The kind of an event (upstream: `watch.EventType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventType {
+    Change(Change),
+    Bookmark,
+    Error,
+}
+
+impl EventType {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// It is unknown.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "ADDED" | "MODIFIED" => Self::Change(Change::Put),
+            "DELETED" => Self::Change(Change::Gone),
+            "BOOKMARK" => Self::Bookmark,
+            "ERROR" => Self::Error,
+            other => return Err(format!("unknown event type {other:?}")),
+        })
+    }
+}
+
+/// Splits the received bytes into events.
+#[derive(Debug)]
+pub(super) enum Events {
+    Json(Lines),
+    Protobuf(Frames),
+}
+
+impl Events {
+    pub(super) fn of(format: Format) -> Self {
+        match format {
+            Format::Json => Self::Json(Lines::default()),
+            Format::Protobuf => Self::Protobuf(Frames::default()),
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Json(lines) => lines.push(bytes),
+            Self::Protobuf(frames) => frames.push(bytes),
+        }
+    }
+
+    /// The next complete event.
+    ///
+    /// # Errors
+    /// It is not valid, or is too long.
+    pub(super) fn next(&mut self) -> Result<Option<Event<'_>>, String> {
+        match self {
+            Self::Json(lines) => lines.next(),
+            Self::Protobuf(frames) => frames.next(),
+        }
+    }
+}
