@@ -51,7 +51,8 @@ pub struct PausedRollout {
     /// What the rollout waits for; only for a waiting one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<WaitsFor>,
-    /// The gate of the policy that has failed; only for an aborted rollout.
+    /// The gate of the policy that has failed; only for a rollout that is aborted, or that stays
+    /// paused after the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_gate: Option<Box<CheckFinding>>,
 }

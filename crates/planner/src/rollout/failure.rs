@@ -25,6 +25,7 @@ use super::restart::is_template_but_for_restart;
 use super::state::{Creates, RequestState};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, count};
+use crate::checks::CheckFinding;
 use crate::plan::{PauseState, PausedRollout, template_digest};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -203,12 +204,8 @@ impl<'w> Step<'_, 'w> {
         }
         let from = RevisionRef::from(good.revision);
         let failed = Some(template_digest(target.template.raw()));
-        let failed_gate = match &self.state.cause {
-            Some(FailureCause::Gate(gate)) => Some(Box::new(gate.finding.clone())),
-            Some(FailureCause::Overdue(_)) | None => None,
-        };
         let pause = self.pause(target, PauseState::Aborted, Some(from));
-        let pause = PausedRollout { failed, failed_gate, ..pause };
+        let pause = PausedRollout { failed, failed_gate: self.failed_gate(), ..pause };
         let provenance = Some(Provenance::of(&good.revision.annotations));
         let template = Some(Arc::clone(&good.template));
         Err(self.write(Purpose::Abort, target, Some(live), template, Some(pause), provenance))
@@ -290,6 +287,38 @@ impl<'w> Step<'_, 'w> {
         }
     }
 
+    /// The gate that has failed.
+    fn failed_gate(&self) -> Option<Box<CheckFinding>> {
+        match &self.state.cause {
+            Some(FailureCause::Gate(gate)) => Some(Box::new(gate.finding.clone())),
+            Some(FailureCause::Overdue(_)) | None => None,
+        }
+    }
+
+    /// Adds the gate that has failed to a pause that is there already: `status` shows it.
+    fn add_failed_gate(&mut self, target: &Target, live: &DaemonSet) -> Flow<()> {
+        let gate = self.failed_gate();
+        let found = PausedRollout::of(live).ok().flatten();
+        let lacks_it = |pause: &PausedRollout| {
+            pause.state == PauseState::Paused && gate.is_some() && pause.failed_gate != gate
+        };
+        let Some(pause) = found.filter(lacks_it) else { return Ok(()) };
+        if self.is_done(Purpose::Pause) || !is_template(live, target.template.raw()) {
+            return Ok(());
+        }
+        Err(self.write_pause(target, live, PausedRollout { failed_gate: gate, ..pause }))
+    }
+
+    pub(super) fn write_pause(
+        &mut self,
+        target: &Target,
+        live: &DaemonSet,
+        pause: PausedRollout,
+    ) -> Halt {
+        let provenance = Some(self.task.provenance.clone());
+        self.write(Purpose::Pause, target, Some(live), None, Some(pause), provenance)
+    }
+
     /// Pauses where it is, so that the controller replaces no more pods either.
     fn stay(
         &mut self,
@@ -304,10 +333,11 @@ impl<'w> Step<'_, 'w> {
                 return Ok(Halt::End(Outcome::Stale { change, held: false }));
             }
             let from = self.state.from.clone();
-            let pause = Some(self.pause(target, PauseState::Paused, from));
-            let provenance = Some(self.task.provenance.clone());
-            return Ok(self.write(Purpose::Pause, target, Some(live), None, pause, provenance));
+            let pause = self.pause(target, PauseState::Paused, from);
+            let pause = PausedRollout { failed_gate: self.failed_gate(), ..pause };
+            return Ok(self.write_pause(target, live, pause));
         }
+        self.add_failed_gate(target, live)?;
         self.remember(target)?;
         self.note_end(true)?;
         let cause = self.state.cause.clone();

@@ -123,6 +123,7 @@ impl<'w> Step<'_, 'w> {
             Some(pause) => {
                 paced
                     && pause.state == PauseState::Paused
+                    && pause.failed_gate.is_none()
                     && pause.declared == *target.declared.value()
             }
             None => {

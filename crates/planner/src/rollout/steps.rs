@@ -292,9 +292,8 @@ impl<'w> Step<'_, 'w> {
                 return Ok(Halt::Wait);
             }
             // The controller would continue its surge meanwhile.
-            let pause = Some(self.pause(target, PauseState::Paused, self.state.from.clone()));
-            let provenance = Some(self.task.provenance.clone());
-            return Ok(self.write(Purpose::Pause, target, Some(live), None, pause, provenance));
+            let pause = self.pause(target, PauseState::Paused, self.state.from.clone());
+            return Ok(self.write_pause(target, live, pause));
         }
         self.state.course = Course::Waiting(waits_for.clone());
         self.put_back(target, Some(live), waits_for)

@@ -399,6 +399,30 @@ fn a_gate_that_fails_after_the_last_node_pauses_too() {
     assert_eq!((last.deletes.len(), last.sim.live_image()), (0, "v2".to_owned()));
 }
 
+#[test]
+fn a_pause_says_which_gate_has_failed_until_it_is_tried_again() {
+    let policy = policy(json!({
+        "onFailure": "pause",
+        "gates": [{"name": "healthy", "interval": "10s", "http": {"url": "https://x"}}],
+    }));
+    let gate_of = |run: &Run| run.pause()?.failed_gate.map(|gate| gate.check.clone());
+    let apply = |sim| Run::apply(sim, "v2").with(|task| task.pace = policy.clone());
+    let mut failing = apply(Sim::of(3, &json!(1)));
+    failing.look();
+    failing.until(|run| run.deletes.len() == 1);
+    failing.sim.measure("healthy", Measured::Value(0.0));
+    failing.until(|run| run.ended.is_some());
+    let paused = failing.outcome().to_string();
+    assert!(paused.contains("gate healthy failed: status 503 at "), "{paused}");
+    assert_eq!(gate_of(&failing).as_deref(), Some("healthy"));
+    failing.sim.measure("healthy", Measured::Value(1.0));
+    let mut again = apply(failing.sim);
+    again.look();
+    again.until(|run| run.deletes.len() == 1);
+    assert_eq!(gate_of(&again), None);
+    assert_eq!(*again.finish().outcome(), Outcome::Done);
+}
+
 /// The clock of a server has fractions of a second, questions have none.
 #[test]
 fn the_end_of_the_last_step_is_noted_once() {
