@@ -110,6 +110,8 @@ impl Setting<'_> {
             arguments.push(format!("--audit-policy-file={}", audit_policy(self.folder).display()));
             arguments.push(format!("--audit-log-path={}", audit_log(self.folder).display()));
             arguments.push("--audit-log-mode=blocking".into());
+            // In MiB. It is rotated at 100 otherwise, and what was logged before is not counted.
+            arguments.push("--audit-log-maxsize=1000000".into());
         }
         arguments
     }
