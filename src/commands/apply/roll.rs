@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::approve::Asking;
+use super::approve::{Approved, Asking};
 use super::flags::{CommonFlags, NamedFlags, PolicyFlags};
 use super::in_sequence::{self, InSequence};
 use super::permitted;
@@ -146,7 +146,11 @@ impl InSequence for One<'_> {
         }
         let shared = approved.daemon_sets.iter().flat_map(permitted::shared_errands);
         let errands: Vec<Errand> = [errand].into_iter().chain(shared).collect();
-        if !asking.approve(&shown, &errands, false, session).await?.any {
+        let Approved { any, refused } = asking.approve(&shown, &errands, false, session).await?;
+        // A run that was killed may have left pods that pull images: this one removes them.
+        let may_write = refused.is_empty() && !self.args.dry_run;
+        let removes_pullers = may_write && snapshot.has_pullers(self.key);
+        if !any && !removes_pullers {
             return Ok(Exit::Done);
         }
         let spec = self.pace(find(&snapshot, self.key)?)?;

@@ -3,6 +3,10 @@
 
 use std::thread;
 
+use serde_json::json;
+
+use daemonset::model::PRE_PULL_LABEL;
+
 use super::request_log::RUNNER;
 use super::*;
 
@@ -59,6 +63,7 @@ fn steps_and_rolls_adoptions_and_releases() {
         for scenario in [
             step_and_roll,
             steps_by_wave,
+            left_pullers,
             roll_of_a_broken_image,
             roll_under_a_policy,
             adopted,
@@ -111,6 +116,46 @@ fn step_and_roll(plane: &ControlPlane) {
     assert_eq!(fleet.writes_since(lines), 0, "the object is never written");
     let next = fleet.plan(&version("stepped", "v3"));
     assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
+}
+
+/// Pods that a killed run has left are removed by the next one, although it changes nothing else.
+fn left_pullers(plane: &ControlPlane) {
+    let declared = version("pulling", "v1");
+    let fleet = Fleet::new(plane, "pulling", NODES, &declared);
+    let lease = fleet.json(&["get", "lease", "ds-plan-agent"]);
+    let leave_two = || {
+        for node in ["a-00", "b-01"] {
+            let pod = json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {
+                    "name": format!("agent-pull-{node}"), "namespace": fleet.namespace,
+                    "labels": {PRE_PULL_LABEL: "agent"},
+                    "ownerReferences": [{
+                        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                        "name": "ds-plan-agent", "uid": lease["metadata"]["uid"],
+                        "controller": true,
+                    }],
+                },
+                "spec": {
+                    "nodeName": node,
+                    "containers": [{"name": "image-0", "image": "cr.example/agent:v2"}],
+                },
+            });
+            plane.kubectl_stdin(&["apply", "--filename=-"], &pod.to_string());
+        }
+    };
+    leave_two();
+    let left = || fleet.json(&["get", "pods", &format!("--selector={PRE_PULL_LABEL}=agent")]);
+    let number = || left()["items"].as_array().unwrap().len();
+    fleet.command("roll", &["--dry-run"], 0);
+    assert_eq!(number(), 2);
+    let rolled = output_text(&fleet.command("roll", &[], 0));
+    assert!(rolled.contains("removing 2 pods that pull images"), "{rolled}");
+    assert_eq!(number(), 0, "{rolled}");
+    leave_two();
+    let applied = output_text(&fleet.apply(&declared, &[]));
+    assert!(applied.contains("removing 2 pods that pull images"), "{applied}");
+    assert_eq!(number(), 0, "{applied}");
 }
 
 /// A canary, then zone by zone, each wave by its number; the approval counts for all zones.

@@ -122,6 +122,7 @@ pub fn notification(mut event: RunEvent, secrets: &Secrets) -> Option<Value> {
         | RunEventData::Pulling { .. }
         | RunEventData::Pulled { .. }
         | RunEventData::NotPulled { .. }
+        | RunEventData::RemovingPullers { .. }
         | RunEventData::Progress { .. }
         | RunEventData::DeletingDaemonSet
         | RunEventData::Gone => return None,

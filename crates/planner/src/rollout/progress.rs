@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::outcome::{NotPulled, PodFailure};
 use super::request::{Delete, Purpose};
 use crate::steps::WaitsFor;
-use crate::words::count;
+use crate::words::{agree, count};
 use daemonset::model::{NodeName, RevisionName};
 
 /// One progress report.
@@ -67,6 +67,11 @@ pub enum Report {
         node: NodeName,
         /// Why.
         why: NotPulled,
+    },
+    /// Pods that pull images, of this run or an earlier one, are of no use any more and are removed.
+    RemovingPullers {
+        /// Number of these pods.
+        pods: usize,
     },
     /// A new pod has failed. What a gate has found is in the outcome.
     Failed {
@@ -156,6 +161,10 @@ impl fmt::Display for Report {
             }
             Self::Pulled { node, seconds } => write!(f, "{node}: images pulled after {seconds}s"),
             Self::NotPulled { node, why } => write!(f, "{node}: {why}; the node is skipped"),
+            Self::RemovingPullers { pods } => {
+                let pull = agree(*pods, "pulls", "pull");
+                write!(f, "removing {} that {pull} images", count(*pods, "pod"))
+            }
             Self::Failed { node, pod_failure } => write!(f, "{node}: {pod_failure}"),
             Self::WaitingFor(waits_for) => {
                 let waits: Vec<String> = waits_for.iter().map(ToString::to_string).collect();

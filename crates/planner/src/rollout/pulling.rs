@@ -21,7 +21,7 @@ use crate::steps::{Evaluation, WaitKind, WaitsFor};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::limits::allows_surge;
-use daemonset::model::{DaemonSet, NodeName, PolicySpec, PrePull, UpdateStrategy};
+use daemonset::model::{DaemonSet, NodeName, PodName, PolicySpec, PrePull, Uid, UpdateStrategy};
 
 /// What pulls mean for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,14 +128,12 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn pullers_are_removed(&mut self) -> bool {
         let (steps, is_left) = self.state.pulls.remove_all(self.observed.pullers, self.now);
         self.wake_at(steps.wake);
-        for (pod, uid) in steps.remove {
-            self.push(Effect::RemovePuller { pod, uid });
-        }
+        self.remove_pullers(steps.remove, steps.left);
         !is_left
     }
 
     fn take(&mut self, steps: PullSteps, live: &DaemonSet, pre_pull: PrePull, images: usize) {
-        let PullSteps { create, remove, pulled, dropped, wake } = steps;
+        let PullSteps { create, remove, left, pulled, dropped, wake } = steps;
         self.wake_at(wake);
         for (node, seconds) in pulled {
             self.report(Report::Pulled { node, seconds });
@@ -145,13 +143,21 @@ impl<'w> Step<'_, 'w> {
                 self.report(Report::NotPulled { node, why });
             }
         }
-        for (pod, uid) in remove {
-            self.push(Effect::RemovePuller { pod, uid });
-        }
+        self.remove_pullers(remove, left);
         for node in create {
             let pod = puller(&live.key, &live.spec.template, &node, pre_pull);
             self.report(Report::Pulling { node: node.clone(), images });
             self.push(Effect::CreatePuller(Box::new(NewPuller { node, pod })));
+        }
+    }
+
+    /// Requests the removal of these pullers, of which so many are left and of no use.
+    fn remove_pullers(&mut self, remove: Vec<(PodName, Uid)>, left: usize) {
+        if left > 0 {
+            self.report(Report::RemovingPullers { pods: left });
+        }
+        for (pod, uid) in remove {
+            self.push(Effect::RemovePuller { pod, uid });
         }
     }
 

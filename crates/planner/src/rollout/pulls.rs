@@ -80,6 +80,8 @@ pub(super) struct PullSteps {
     pub create: Vec<NodeName>,
     /// Pullers that are removed.
     pub remove: Vec<(PodName, Uid)>,
+    /// The number of these that are of no use any more, and were not asked to go before.
+    pub left: usize,
     /// Nodes whose images are there now, with the time that it took in seconds.
     pub pulled: Vec<(NodeName, i64)>,
     /// Nodes that are dropped now.
@@ -133,7 +135,7 @@ impl Pulls {
                 Some((RequestState::Idle, _) | (RequestState::RetryAt(_), REMOVALS..)) => {}
                 Some((RequestState::Out | RequestState::RetryAt(_), _)) | None => {
                     is_left = true;
-                    self.remove(name, uid, now, &mut steps);
+                    self.remove_left(name, uid, now, &mut steps);
                 }
             }
         }
@@ -208,7 +210,7 @@ impl Pulls {
                     busy.insert(node.clone());
                 }
                 if !puller.terminating {
-                    self.remove(name.clone(), uid.clone(), now, steps);
+                    self.remove_left(name.clone(), uid.clone(), now, steps);
                 }
                 continue;
             }
@@ -304,6 +306,12 @@ impl Pulls {
     /// Whether it is open whether a node gets its images.
     fn is_open(&self, node: &NodeName) -> bool {
         !self.is_over && !self.pulled.contains(node) && !self.dropped.contains_key(node)
+    }
+
+    /// Removes a puller that is of no use any more.
+    fn remove_left(&mut self, name: PodName, uid: Uid, now: Timestamp, steps: &mut PullSteps) {
+        steps.left += usize::from(!self.removing.contains_key(&uid));
+        self.remove(name, uid, now, steps);
     }
 
     fn remove(&mut self, name: PodName, uid: Uid, now: Timestamp, steps: &mut PullSteps) {

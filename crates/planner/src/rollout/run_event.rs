@@ -158,6 +158,11 @@ pub enum RunEventData {
         /// Seconds for which it was waited for.
         seconds: i64,
     },
+    /// Pods that pull images, of this run or an earlier one, are of no use any more and are removed.
+    RemovingPullers {
+        /// Number of these pods.
+        pods: usize,
+    },
     /// A new pod failed.
     Failed {
         /// The node.
@@ -279,6 +284,7 @@ impl From<&Report> for RunEventData {
                 image: Some(problem.image.to_string()).filter(|image| !image.is_empty()),
                 seconds: *seconds,
             },
+            Report::RemovingPullers { pods } => Self::RemovingPullers { pods: *pods },
             Report::Failed { node, pod_failure: _ } => Self::Failed { node: node.clone() },
             Report::WaitingFor(waits_for) => Self::WaitingFor { waits_for: waits_for.clone() },
             Report::Progress(progress) => Self::Progress { progress: *progress },

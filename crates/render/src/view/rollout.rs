@@ -234,6 +234,7 @@ impl<'a> RolloutView<'a> {
             | Report::Stopping { .. }
             | Report::LostReady { .. }
             | Report::NotPulled { .. }
+            | Report::RemovingPullers { .. }
             | Report::WaitingFor(_) => {
                 self.events.push((at, report.to_string()));
             }
@@ -302,6 +303,7 @@ fn waits(events: &[(Timestamp, Report)], began: Option<Timestamp>) -> Vec<(u32, 
             | Report::Pulling { .. }
             | Report::Pulled { .. }
             | Report::NotPulled { .. }
+            | Report::RemovingPullers { .. }
             | Report::LostReady { .. } => {}
         }
     }

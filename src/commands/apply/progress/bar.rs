@@ -67,6 +67,7 @@ impl Bar {
             | Report::Stopping { .. }
             | Report::LostReady { .. }
             | Report::NotPulled { .. }
+            | Report::RemovingPullers { .. }
             | Report::WaitingFor(_)
             | Report::Failed { .. } => false,
         }

@@ -196,6 +196,22 @@ fn a_run_that_is_started_again_uses_the_pullers_that_are_there_and_removes_the_o
 }
 
 #[test]
+fn a_run_that_only_removes_pullers_says_how_many() {
+    let mut sim = Sim::of(3, &json!(1));
+    sim.pulls = (0..3).map(|node| (format!("node-{node}"), Some(20))).collect();
+    let mut killed = apply(sim, &json!({"prePull": {"parallel": 3}}));
+    killed.look();
+    killed.until(|run| run.sim.pullers.len() == 3);
+    let run = Run::new(killed.sim, task(Goal::RemovePullers)).finish();
+    let said: Vec<String> = run.reports.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (run.outcome(), &*said),
+        (&Outcome::Done, &["removing 3 pods that pull images".to_owned()][..])
+    );
+    assert!(run.sim.pullers.iter().all(|it| it.terminating));
+}
+
+#[test]
 fn an_interrupted_run_removes_its_pullers() {
     let mut sim = Sim::of(3, &json!(1));
     sim.pulls = (0..3).map(|node| (format!("node-{node}"), None)).collect();
