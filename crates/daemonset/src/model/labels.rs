@@ -78,8 +78,8 @@ impl<'de> Deserialize<'de> for Labels {
 #[derive(Debug, Default)]
 pub struct Interner {
     texts: TextSet<Arc<str>>,
-    /// The last labels.
-    recent: Labels,
+    /// The last labels, the newest first: a node has two kinds, its labels and its resources.
+    recent: [Labels; 2],
 }
 
 impl Interner {
@@ -99,12 +99,18 @@ impl Interner {
         &mut self,
         pairs: impl ExactSizeIterator<Item = (&'t str, &'t str)> + Clone,
     ) -> Labels {
-        let is_recent = pairs.len() == self.recent.len()
-            && pairs.clone().zip(self.recent.iter()).all(|(one, other)| one == other);
-        if !is_recent {
-            self.recent = pairs.map(|(key, value)| (self.share(key), self.share(value))).collect();
+        let is_equal = |recent: &Labels| {
+            pairs.len() == recent.len() && pairs.clone().zip(recent.iter()).all(|(a, b)| a == b)
+        };
+        match self.recent.iter().position(is_equal) {
+            Some(at) => self.recent[..=at].rotate_right(1),
+            None => {
+                let new = pairs.map(|(key, value)| (self.share(key), self.share(value))).collect();
+                let [first, _] = std::mem::take(&mut self.recent);
+                self.recent = [new, first];
+            }
         }
-        self.recent.clone()
+        self.recent[0].clone()
     }
 }
 
@@ -127,6 +133,9 @@ mod tests {
             |pairs: &[(&'static str, &'static str)]| interner.labels(pairs.iter().copied());
         let (first, same) = (labels(&pairs), labels(&pairs));
         assert!(Arc::ptr_eq(&first.0, &same.0));
+        // Those of another kind come between.
+        labels(&[("cpu", "8")]);
+        assert!(Arc::ptr_eq(&labels(&pairs).0, &first.0));
         for other in [&[("a", "1")][..], &[("a", "1"), ("b", "3")], &[]] {
             assert_eq!(labels(other), other.iter().copied().collect());
         }

@@ -104,7 +104,7 @@ fn blocks(node: &NodeObstacles) -> bool {
 }
 
 fn is_of_pod(reason: &Reason) -> bool {
-    matches!(reason, Reason::PodNotReady { .. } | Reason::NotAvailableYet { .. })
+    matches!(reason, Reason::PodNotReady(_) | Reason::NotAvailableYet { .. })
 }
 
 fn is_unready_node(reason: &Reason) -> bool {
@@ -134,7 +134,7 @@ fn is_blocking(reason: &Reason) -> bool {
         | Reason::UnreadyNodeCounts { .. }
         | Reason::MaxUnavailableReached { .. }
         | Reason::NodeNotReady { .. }
-        | Reason::PodNotReady { .. }
+        | Reason::PodNotReady(_)
         | Reason::NotAvailableYet { .. }
         | Reason::DaemonSetTerminating => true,
         // Pods that stay as they are, or that others delete.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::coded::Coded;
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, NodePlan};
-use super::reason::Reason;
+use super::reason::{PodNotReady, Reason};
 use crate::classification::Availability;
 use daemonset::controller::placement::Placement;
 use daemonset::model::{MinReady, Node, NodeReadiness, Pod};
@@ -107,7 +107,7 @@ pub fn not_available(pod: &Pod, min_ready: u32) -> Reason {
         return Reason::NotAvailableYet { min_ready_seconds: min_ready };
     }
     let container_failure = pod.why_unready();
-    Reason::PodNotReady {
+    let unready = PodNotReady {
         container: container_failure
             .map(|it| it.container.to_string())
             .filter(|name| !name.is_empty()),
@@ -115,5 +115,6 @@ pub fn not_available(pod: &Pod, min_ready: u32) -> Reason {
         detail: container_failure.map(|it| it.message.to_string()).filter(|text| !text.is_empty()),
         warning: pod.last_warning().map(str::to_owned),
         restarts: pod.restarts,
-    }
+    };
+    Reason::PodNotReady(unready.into())
 }

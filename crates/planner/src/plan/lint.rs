@@ -298,7 +298,7 @@ fn deletes(reason: &Reason) -> bool {
         | Reason::UnreadyNodeCounts { .. }
         | Reason::MaxUnavailableReached { .. }
         | Reason::NodeNotReady { .. }
-        | Reason::PodNotReady { .. }
+        | Reason::PodNotReady(_)
         | Reason::NotAvailableYet { .. }
         | Reason::Misscheduled { .. }
         | Reason::Adopted

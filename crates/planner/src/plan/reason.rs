@@ -101,23 +101,8 @@ pub enum Reason {
         seconds: Option<i64>,
     },
     /// The pod is not Ready.
-    PodNotReady {
-        /// The failing container; none when the failure is of the pod itself.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        container: Option<String>,
-        /// The reason that the kubelet or scheduler gives, such as `CrashLoopBackOff`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        container_failure: Option<String>,
-        /// The message of the kubelet or scheduler.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        detail: Option<String>,
-        /// The last warning event about the pod, such as `FailedMount: …`; none where events were
-        /// not read.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        warning: Option<String>,
-        /// Sum of the restarts of all its containers.
-        restarts: u32,
-    },
+    // In a box, because a plan has a reason for each of very many pods.
+    PodNotReady(Box<PodNotReady>),
     /// The pod is Ready, but not for `minReadySeconds` without a restart, so it is not available.
     NotAvailableYet {
         /// `minReadySeconds`: seconds that the pod must be Ready without a restart.
@@ -140,6 +125,27 @@ pub enum Reason {
     GoesWithOwner,
     /// Its DaemonSet is deleted, and the pod is kept (orphaned).
     Orphaned,
+}
+
+/// What is known of a pod that is not Ready.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodNotReady {
+    /// The failing container; none when the failure is of the pod itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// The reason that the kubelet or scheduler gives, such as `CrashLoopBackOff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_failure: Option<String>,
+    /// The message of the kubelet or scheduler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The last warning event about the pod, such as `FailedMount: …`; none where events were
+    /// not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    /// Sum of the restarts of all its containers.
+    pub restarts: u32,
 }
 
 impl Reason {
@@ -165,7 +171,7 @@ impl Reason {
             Self::UnreadyNodeCounts { .. } => "unreadyNodeCounts",
             Self::MaxUnavailableReached { .. } => "maxUnavailableReached",
             Self::NodeNotReady { .. } => "nodeNotReady",
-            Self::PodNotReady { .. } => "podNotReady",
+            Self::PodNotReady(_) => "podNotReady",
             Self::NotAvailableYet { .. } => "notAvailableYet",
             Self::Misscheduled { .. } => "misscheduled",
             Self::Adopted => "adopted",
@@ -180,9 +186,9 @@ impl Reason {
     /// Details of a single pod that the sentence leaves out: the kubelet's message and the last
     /// warning event.
     pub fn details(&self) -> Vec<String> {
-        let Self::PodNotReady { detail, warning, .. } = self else { return Vec::new() };
-        let warning = warning.as_ref().map(|warning| format!("last warning: {warning}"));
-        detail.iter().cloned().chain(warning).collect()
+        let Self::PodNotReady(pod) = self else { return Vec::new() };
+        let warning = pod.warning.as_ref().map(|warning| format!("last warning: {warning}"));
+        pod.detail.iter().cloned().chain(warning).collect()
     }
 
     /// The sentence of a reason without data.
@@ -217,7 +223,7 @@ impl Reason {
             | Self::UnreadyNodeCounts { .. }
             | Self::MaxUnavailableReached { .. }
             | Self::NodeNotReady { .. }
-            | Self::PodNotReady { .. }
+            | Self::PodNotReady(_)
             | Self::NotAvailableYet { .. }
             | Self::Misscheduled { .. } => return None,
         })
@@ -281,8 +287,8 @@ impl fmt::Display for Reason {
                 )
             }
             Self::NodeNotReady { since: _, seconds } => write!(f, "node NotReady{}", For(*seconds)),
-            Self::PodNotReady { container, container_failure, .. } => {
-                pod_not_ready(f, container.as_deref(), container_failure.as_deref())
+            Self::PodNotReady(pod) => {
+                pod_not_ready(f, pod.container.as_deref(), pod.container_failure.as_deref())
             }
             Self::NotAvailableYet { min_ready_seconds } => {
                 let seconds = Age((*min_ready_seconds).into());

@@ -42,7 +42,7 @@ fn is_unavailable(reason: &Reason) -> bool {
         | Reason::Failed
         | Reason::Succeeded
         | Reason::Terminating
-        | Reason::PodNotReady { .. }
+        | Reason::PodNotReady(_)
         | Reason::NotAvailableYet { .. } => true,
         Reason::Outdated { .. }
         | Reason::UpToDate

@@ -121,19 +121,19 @@ fn action_words(action: Action) -> &'static str {
 mod tests {
     use super::*;
     use crate::examples;
-    use planner::plan::Reason;
+    use planner::plan::{PodNotReady, Reason};
 
     #[test]
     fn messages_of_the_kubelet_and_container_logs_come_last() {
         let mut explanation = examples::explanation();
-        let reason = Reason::PodNotReady {
+        let unready = PodNotReady {
             container: Some("agent".to_owned()),
             container_failure: Some("CrashLoopBackOff".to_owned()),
             detail: Some("back-off; it ended with Error, exit code 3".to_owned()),
             warning: Some("BackOff: restarting".to_owned()),
             restarts: 4,
         };
-        explanation.reasons = vec![reason.into()];
+        explanation.reasons = vec![Reason::PodNotReady(unready.into()).into()];
         explanation.logs = vec![ContainerLog {
             pod: "agent-x".into(),
             container: Some("agent".to_owned()),

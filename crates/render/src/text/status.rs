@@ -282,7 +282,7 @@ fn said_of(node: &str, obstacles: &[NodeObstacles]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::examples;
-    use planner::plan::{LockStatus, Reason};
+    use planner::plan::{LockStatus, PodNotReady, Reason};
 
     #[test]
     fn the_table_is_kubectls_with_details_below() {
@@ -302,18 +302,16 @@ mod tests {
 
     #[test]
     fn messages_about_a_pod_are_below_its_node() {
-        let unready = |node: &str, detail: Option<&str>, warning: Option<&str>| NodeObstacles {
-            node: node.into(),
-            reasons: vec![
-                Reason::PodNotReady {
-                    container: Some("agent".to_owned()),
-                    container_failure: Some("ContainerCreating".to_owned()),
-                    detail: detail.map(str::to_owned),
-                    warning: warning.map(str::to_owned),
-                    restarts: 0,
-                }
-                .into(),
-            ],
+        let unready = |node: &str, detail: Option<&str>, warning: Option<&str>| {
+            let pod = PodNotReady {
+                container: Some("agent".to_owned()),
+                container_failure: Some("ContainerCreating".to_owned()),
+                detail: detail.map(str::to_owned),
+                warning: warning.map(str::to_owned),
+                restarts: 0,
+            };
+            let reason = Reason::PodNotReady(pod.into());
+            NodeObstacles { node: node.into(), reasons: vec![reason.into()] }
         };
         let mut status = examples::status();
         status.daemon_sets.truncate(1);

@@ -84,7 +84,7 @@ fn fault_of(reason: &Reason) -> Option<Fault> {
         | Reason::UnreadyNodeCounts { .. }
         | Reason::MaxUnavailableReached { .. }
         | Reason::NodeNotReady { .. }
-        | Reason::PodNotReady { .. }
+        | Reason::PodNotReady(_)
         | Reason::NotAvailableYet { .. }
         | Reason::Misscheduled { .. }
         | Reason::DaemonSetTerminating
