@@ -19,7 +19,8 @@ use crate::shell::Shell;
 const VARIABLE: &str = "RUST_LOG";
 
 /// The crates whose events are logged.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
+    "checks",
     "cluster",
     "daemonset",
     "ds_plan",

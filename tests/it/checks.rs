@@ -95,6 +95,17 @@ fn a_gate_that_fails_aborts_with_its_values_and_nodes() {
 }
 
 #[test]
+fn the_log_has_the_checks_that_nobody_answers() {
+    let sandbox = sandbox("checks: []");
+    let (prometheus, http) = ("https://prom.example", "https://incidents.example/none");
+    let nobody = "http://127.0.0.1:1";
+    sandbox.write("policy.yaml", &POLICY.replace(prometheus, nobody).replace(http, nobody));
+    let run = sandbox.ds_plan(&format!("checks -vv {}", flags()));
+    assert_eq!(run.code, Some(8), "{run}");
+    assert!(run.stderr.contains("DEBUG check quiet: http://127.0.0.1:1 cannot be reached"), "{run}");
+}
+
+#[test]
 fn a_plan_names_the_checks_of_a_policy() {
     let sandbox = sandbox("checks: []");
     let text = sandbox.ds_plan(&flags()).to_string();
@@ -119,20 +130,22 @@ fn a_plan_names_the_checks_of_a_policy() {
 #[test]
 fn the_status_names_the_check_that_holds_a_rollout_and_since_when() {
     let later = "checks: [{check: quiet, from: 5m, answer: fail}]";
-    for (faults, wait, code, want) in [
+    let failing = "checks: [{check: errors, from: 5m, to: 6m, answer: fail}]";
+    for (faults, flag, code, want) in [
         (
             "checks: [{check: errors, from: 5m, answer: unknown}]",
-            "15m",
+            "",
             8,
             "step canary waits for a check that is unknown since 2026-07-14T09:19:24Z: check errors: \
              unknown by the fault file",
         ),
-        (later, "15m", 8, ": check quiet: fails by the fault file at 2026-07-14T09:28:44Z"),
-        ("checks: [{check: errors, from: 5m, to: 6m, answer: fail}]", "15m", 4, "aborted by "),
+        (later, "", 8, ": check quiet: fails by the fault file at 2026-07-14T09:28:44Z"),
+        (failing, "", 4, "aborted by "),
+        (failing, "--on-failure=pause", 4, "paused by "),
     ] {
         let sandbox = sandbox(faults);
-        let line = format!("--rehearse --fault faults.yaml --wait {wait} --save after.json");
-        let run = sandbox.ds_apply(&format!("{line} {}", flags()));
+        let line = "--rehearse --fault faults.yaml --wait 15m --save after.json";
+        let run = sandbox.ds_apply(&format!("{line} {flag} {}", flags()));
         assert_eq!(run.code, Some(code), "{run}");
         let status = sandbox.ds_plan("status --snapshot after.json kube-system/overlay-agent");
         assert!(status.stdout.contains(want), "{want}: {status}");
