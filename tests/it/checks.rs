@@ -99,10 +99,13 @@ fn the_log_has_the_checks_that_nobody_answers() {
     let sandbox = sandbox("checks: []");
     let (prometheus, http) = ("https://prom.example", "https://incidents.example/none");
     let nobody = "http://127.0.0.1:1";
-    sandbox.write("policy.yaml", &POLICY.replace(prometheus, nobody).replace(http, nobody));
+    sandbox.write("policy.yaml", POLICY.replace(prometheus, nobody).replace(http, nobody));
     let run = sandbox.ds_plan(&format!("checks -vv {}", flags()));
     assert_eq!(run.code, Some(8), "{run}");
-    assert!(run.stderr.contains("DEBUG check quiet: http://127.0.0.1:1 cannot be reached"), "{run}");
+    assert!(
+        run.stderr.contains("DEBUG check quiet: http://127.0.0.1:1 cannot be reached"),
+        "{run}"
+    );
 }
 
 #[test]

@@ -102,13 +102,12 @@ impl Interner {
         let is_equal = |recent: &Labels| {
             pairs.len() == recent.len() && pairs.clone().zip(recent.iter()).all(|(a, b)| a == b)
         };
-        match self.recent.iter().position(is_equal) {
-            Some(at) => self.recent[..=at].rotate_right(1),
-            None => {
-                let new = pairs.map(|(key, value)| (self.share(key), self.share(value))).collect();
-                let [first, _] = std::mem::take(&mut self.recent);
-                self.recent = [new, first];
-            }
+        if let Some(at) = self.recent.iter().position(is_equal) {
+            self.recent[..=at].rotate_right(1);
+        } else {
+            let new = pairs.map(|(key, value)| (self.share(key), self.share(value))).collect();
+            let [first, _] = std::mem::take(&mut self.recent);
+            self.recent = [new, first];
         }
         self.recent[0].clone()
     }
