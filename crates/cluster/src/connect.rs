@@ -6,6 +6,8 @@
 //! `~/.kube/config`. Without any file, the pod's service account. kube itself reads `HTTPS_PROXY`,
 //! `NO_PROXY` and the address of the API server from the pod's environment.
 
+mod client;
+
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,10 +15,10 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kube::Config;
 use kube::config::{
     ExecInteractiveMode, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError,
 };
-use kube::{Client, Config};
 
 use super::error::NoKubeconfig;
 use super::failure::{CONNECT_TIMEOUT, Plugin};
@@ -257,7 +259,7 @@ fn server_of(config: &Config) -> String {
 /// Builds the client on a blocking thread, because a credential plugin may be slow.
 async fn requests(config: Config, plugin: Plugin) -> Result<Requests, Error> {
     let server = server_of(&config);
-    let built = tokio::task::spawn_blocking(move || Client::try_from(config)).await;
+    let built = tokio::task::spawn_blocking(move || client::client(config)).await;
     match built {
         Ok(Ok(client)) => {
             let requests = Requests::new(client, plugin, server.into());
