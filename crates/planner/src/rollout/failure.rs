@@ -309,6 +309,7 @@ impl<'w> Step<'_, 'w> {
         Err(self.write_pause(target, live, PausedRollout { failed_gate: gate, ..pause }))
     }
 
+    /// Writes a pause of the live template.
     pub(super) fn write_pause(
         &mut self,
         target: &Target,
