@@ -16,6 +16,7 @@ mod metadata;
 mod namespace;
 mod neighbour;
 mod node;
+mod pieces;
 mod pod;
 pub(super) mod protobuf;
 pub(super) mod record;

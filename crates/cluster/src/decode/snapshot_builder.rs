@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::event::{self, PodWarning};
+use super::pieces::Pieces;
 use super::{
     Cause, Context, Kind, ObjectError, Wire, controller_revision, daemon_set, lease, namespace,
     node, pod, record, rest, service,
@@ -26,8 +27,8 @@ pub(crate) const KUBE_SYSTEM: &str = "kube-system";
 /// The objects of a cluster that have been read.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotBuilder {
-    nodes: Vec<Node>,
-    pods: Vec<Pod>,
+    nodes: Pieces<Node>,
+    pods: Pieces<Pod>,
     daemon_sets: Vec<DaemonSet>,
     /// DaemonSets from record ConfigMaps.
     records: Vec<DaemonSet>,
@@ -305,7 +306,7 @@ impl SnapshotBuilder {
         observed_at: Timestamp,
         coverage: Coverage,
     ) -> Result<Snapshot, (Kind, String)> {
-        let mut pods = std::mem::take(&mut self.pods);
+        let mut pods = std::mem::take(&mut self.pods).into_vec();
         self.report_warnings(&mut pods);
         let mut records = self.records;
         records.sort_by(|a, b| a.key.cmp(&b.key));
@@ -320,7 +321,7 @@ impl SnapshotBuilder {
         let mut snapshot = Snapshot {
             cluster,
             observed_at,
-            nodes: self.nodes,
+            nodes: self.nodes.into_vec(),
             pods,
             daemon_sets,
             records_beside: beside.into_iter().map(|it| it.key).collect(),
