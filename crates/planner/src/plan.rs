@@ -86,7 +86,7 @@ pub use measures::{Measured, RolloutState, measures};
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
 pub use policy_progress::{PolicyProgress, StepApproval};
 pub use prune::source_paths;
-pub use reason::{Age, PodNotReady, Reason};
+pub use reason::{Age, NotReadyNode, PodNotReady, Reason};
 pub use record::{DaemonSetRecordError, record_after};
 pub use rollout_history::{RolloutHistory, StepHistory};
 pub use secrets::ShownValues;

@@ -15,8 +15,8 @@ use daemonset::model::{DaemonSetKey, ManagedBy, MinReady, Ramp, RevisionNumber, 
 use planner::plan::{
     Action, ActionTotals, ApiVersion, Approved, Change, ClusterSummary, Counters,
     DaemonSetForecast, DaemonSetPlan, DaemonSetStatusReport, Explanation, ExplanationKind, Fate,
-    FieldChange, Forecast, Guard, GuardCode, NodeObstacles, NodePlan, Plan, PlanKind, PodPlan,
-    Reason, RevisionKind, RevisionPlan, RuleReport, RuleResult, SourceInfo, StatusKind,
+    FieldChange, Forecast, Guard, GuardCode, NodeObstacles, NodePlan, NotReadyNode, Plan, PlanKind,
+    PodPlan, Reason, RevisionKind, RevisionPlan, RuleReport, RuleResult, SourceInfo, StatusKind,
     StatusReport, StepForecast, StepPlan, StepState, Strategy, TargetRevision, Totals, Warning,
     Wave, Zones,
 };
@@ -316,6 +316,7 @@ fn timestamp(time: &str) -> Timestamp {
 
 /// The example of a rollout on 412 nodes.
 pub(super) fn rollout() -> Plan {
+    let skipped = NotReadyNode { since: None, seconds: Some(11_000) };
     let fluent_bit = updated("fluent-bit", vec![new_image()])
         .with_wave(
             1,
@@ -333,11 +334,7 @@ pub(super) fn rollout() -> Plan {
                 Action::Delete,
                 vec![Reason::NotEligible { obstacle: wrong_disk("hdd") }],
             ),
-            node(
-                "edge-b-19",
-                Action::Wait,
-                vec![Reason::SkippedUnreadyNode { since: None, seconds: Some(11_000) }],
-            ),
+            node("edge-b-19", Action::Wait, vec![Reason::SkippedUnreadyNode(skipped.into())]),
         ]);
     plan(vec![quiet("kube-system", "kube-proxy"), fluent_bit, quiet("monitoring", "node-exporter")])
 }

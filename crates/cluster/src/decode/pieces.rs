@@ -71,7 +71,7 @@ mod tests {
     fn the_order_is_that_in_which_objects_were_added() {
         let count = 3 * SIZE + 7;
         let (mut pieces, mut more) = (Pieces::default(), Pieces::default());
-        (0..SIZE + 1).for_each(|object| pieces.push(object));
+        (0..=SIZE).for_each(|object| pieces.push(object));
         (SIZE + 1..count).for_each(|object| more.push(object));
         pieces.append(&mut more);
         pieces.push(count);

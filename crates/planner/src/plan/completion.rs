@@ -110,9 +110,7 @@ fn is_of_pod(reason: &Reason) -> bool {
 fn is_unready_node(reason: &Reason) -> bool {
     matches!(
         reason,
-        Reason::NodeNotReady { .. }
-            | Reason::SkippedUnreadyNode { .. }
-            | Reason::UnreadyNodeCounts { .. }
+        Reason::NodeNotReady(_) | Reason::SkippedUnreadyNode(_) | Reason::UnreadyNodeCounts { .. }
     )
 }
 
@@ -130,10 +128,10 @@ fn is_blocking(reason: &Reason) -> bool {
         | Reason::NotEligible { .. }
         | Reason::Terminating
         | Reason::OnDelete
-        | Reason::SkippedUnreadyNode { .. }
+        | Reason::SkippedUnreadyNode(_)
         | Reason::UnreadyNodeCounts { .. }
         | Reason::MaxUnavailableReached { .. }
-        | Reason::NodeNotReady { .. }
+        | Reason::NodeNotReady(_)
         | Reason::PodNotReady(_)
         | Reason::NotAvailableYet { .. }
         | Reason::DaemonSetTerminating => true,
@@ -258,7 +256,7 @@ mod tests {
     #[test]
     fn nodes_decide_unless_a_few_are_not_ready() {
         let outdated = Reason::Outdated { revision: None };
-        let unready = Reason::NodeNotReady { since: None, seconds: None };
+        let unready = Reason::NodeNotReady(Box::default());
         for (reasons, want) in [
             (vec![], "complete: 40 nodes up to date"),
             (vec![Reason::Released], "complete: 40 nodes up to date"),

@@ -383,9 +383,7 @@ fn why_unavailable(daemon_set_view: &DaemonSetView<'_>, holders: &[NodeName]) ->
         // A NotReady node explains why its pod is not Ready.
         let reason = match reasons.into_iter().next() {
             // Nodes that became NotReady at different times share one group.
-            Some(Reason::NodeNotReady { .. }) => {
-                Reason::NodeNotReady { since: None, seconds: None }.to_string()
-            }
+            Some(Reason::NodeNotReady(_)) => Reason::NodeNotReady(Box::default()).to_string(),
             Some(reason) => reason.to_string(),
             None => "no pod remains".to_owned(),
         };

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::coded::Coded;
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, NodePlan};
-use super::reason::{PodNotReady, Reason};
+use super::reason::{NotReadyNode, PodNotReady, Reason};
 use crate::classification::Availability;
 use daemonset::controller::placement::Placement;
 use daemonset::model::{MinReady, Node, NodeReadiness, Pod};
@@ -39,9 +39,7 @@ pub(super) fn add_ailments(daemon_set_view: &DaemonSetView<'_>, plan: &mut NodeP
 fn says_node_unready(reason: &Reason) -> bool {
     matches!(
         reason,
-        Reason::NodeNotReady { .. }
-            | Reason::SkippedUnreadyNode { .. }
-            | Reason::UnreadyNodeCounts { .. }
+        Reason::NodeNotReady(_) | Reason::SkippedUnreadyNode(_) | Reason::UnreadyNodeCounts { .. }
     )
 }
 
@@ -96,7 +94,7 @@ pub fn node_not_ready(node: &Node, now: Timestamp) -> Option<Reason> {
         NodeReadiness::Ready => None,
         NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
             let seconds = since.map(|since| now.duration_since(since).as_secs());
-            Some(Reason::NodeNotReady { since, seconds })
+            Some(Reason::NodeNotReady(NotReadyNode { since, seconds }.into()))
         }
     }
 }

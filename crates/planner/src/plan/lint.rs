@@ -294,10 +294,10 @@ fn deletes(reason: &Reason) -> bool {
         | Reason::MayBeDelayed
         | Reason::LeftToGarbageCollector
         | Reason::OnDelete
-        | Reason::SkippedUnreadyNode { .. }
+        | Reason::SkippedUnreadyNode(_)
         | Reason::UnreadyNodeCounts { .. }
         | Reason::MaxUnavailableReached { .. }
-        | Reason::NodeNotReady { .. }
+        | Reason::NodeNotReady(_)
         | Reason::PodNotReady(_)
         | Reason::NotAvailableYet { .. }
         | Reason::Misscheduled { .. }

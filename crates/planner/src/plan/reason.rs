@@ -21,6 +21,7 @@ pub(super) const TERMINATING: &str = "terminating";
 /// The reason for a decision about a node or a pod; `code` names it in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
+// A plan has one or two for each of very many pods: what is rare and large is in a box.
 pub enum Reason {
     /// The node is eligible and has no pod.
     NoPod,
@@ -69,14 +70,7 @@ pub enum Reason {
     /// The update strategy is `OnDelete`: the pod is replaced after it is deleted manually.
     OnDelete,
     /// The node is not Ready; its pod is skipped and does not count as unavailable.
-    SkippedUnreadyNode {
-        /// When the node became NotReady, if known.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        since: Option<Timestamp>,
-        /// Seconds since then, at the time of the snapshot.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        seconds: Option<i64>,
-    },
+    SkippedUnreadyNode(Box<NotReadyNode>),
     /// More nodes are NotReady than may be skipped: this one counts as unavailable.
     UnreadyNodeCounts {
         /// Number of desired nodes that are NotReady.
@@ -92,16 +86,8 @@ pub enum Reason {
         allowed: u32,
     },
     /// The node is not Ready.
-    NodeNotReady {
-        /// When the node became NotReady, if known.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        since: Option<Timestamp>,
-        /// Seconds since then, at the time of the snapshot.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        seconds: Option<i64>,
-    },
+    NodeNotReady(Box<NotReadyNode>),
     /// The pod is not Ready.
-    // In a box, because a plan has a reason for each of very many pods.
     PodNotReady(Box<PodNotReady>),
     /// The pod is Ready, but not for `minReadySeconds` without a restart, so it is not available.
     NotAvailableYet {
@@ -125,6 +111,18 @@ pub enum Reason {
     GoesWithOwner,
     /// Its DaemonSet is deleted, and the pod is kept (orphaned).
     Orphaned,
+}
+
+/// Since when a node is not Ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NotReadyNode {
+    /// When the node became NotReady, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// Seconds since then, at the time of the snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<i64>,
 }
 
 /// What is known of a pod that is not Ready.
@@ -167,10 +165,10 @@ impl Reason {
             Self::LeftToGarbageCollector => "leftToGarbageCollector",
             Self::Terminating => TERMINATING,
             Self::OnDelete => "onDelete",
-            Self::SkippedUnreadyNode { .. } => "skippedUnreadyNode",
+            Self::SkippedUnreadyNode(_) => "skippedUnreadyNode",
             Self::UnreadyNodeCounts { .. } => "unreadyNodeCounts",
             Self::MaxUnavailableReached { .. } => "maxUnavailableReached",
-            Self::NodeNotReady { .. } => "nodeNotReady",
+            Self::NodeNotReady(_) => "nodeNotReady",
             Self::PodNotReady(_) => "podNotReady",
             Self::NotAvailableYet { .. } => "notAvailableYet",
             Self::Misscheduled { .. } => "misscheduled",
@@ -219,10 +217,10 @@ impl Reason {
             | Self::Superseded { .. }
             | Self::NotEligible { .. }
             | Self::DeletedNotRecreated { .. }
-            | Self::SkippedUnreadyNode { .. }
+            | Self::SkippedUnreadyNode(_)
             | Self::UnreadyNodeCounts { .. }
             | Self::MaxUnavailableReached { .. }
-            | Self::NodeNotReady { .. }
+            | Self::NodeNotReady(_)
             | Self::PodNotReady(_)
             | Self::NotAvailableYet { .. }
             | Self::Misscheduled { .. } => return None,
@@ -270,10 +268,10 @@ impl fmt::Display for Reason {
             Self::DeletedNotRecreated { obstacle } => {
                 write!(f, "deleted, not recreated: {obstacle}")
             }
-            Self::SkippedUnreadyNode { since: _, seconds } => write!(
+            Self::SkippedUnreadyNode(node) => write!(
                 f,
                 "node NotReady{}: skipped; its pod is replaced when the node is Ready again",
-                For(*seconds)
+                For(node.seconds)
             ),
             Self::UnreadyNodeCounts { unready, skippable } => write!(
                 f,
@@ -286,7 +284,7 @@ impl fmt::Display for Reason {
                     "`maxUnavailable` reached: {unavailable} unavailable, at most {allowed} allowed"
                 )
             }
-            Self::NodeNotReady { since: _, seconds } => write!(f, "node NotReady{}", For(*seconds)),
+            Self::NodeNotReady(node) => write!(f, "node NotReady{}", For(node.seconds)),
             Self::PodNotReady(pod) => {
                 pod_not_ready(f, pod.container.as_deref(), pod.container_failure.as_deref())
             }

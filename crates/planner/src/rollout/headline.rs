@@ -27,7 +27,7 @@ impl Ending {
         let Some(failed) = self.outcome.failed() else { return 0 };
         let lacks = |(node, reasons): &(&NodeName, &Vec<Reason>)| {
             !failed.contains_key(*node)
-                && !reasons.iter().any(|it| matches!(it, Reason::SkippedUnreadyNode { .. }))
+                && !reasons.iter().any(|it| matches!(it, Reason::SkippedUnreadyNode(_)))
                 && reasons.iter().any(is_unavailable)
         };
         if failed.is_empty() { 0 } else { self.left.iter().filter(lacks).count() }
@@ -54,10 +54,10 @@ fn is_unavailable(reason: &Reason) -> bool {
         | Reason::NodeVanished
         | Reason::LeftToGarbageCollector
         | Reason::OnDelete
-        | Reason::SkippedUnreadyNode { .. }
+        | Reason::SkippedUnreadyNode(_)
         | Reason::UnreadyNodeCounts { .. }
         | Reason::MaxUnavailableReached { .. }
-        | Reason::NodeNotReady { .. }
+        | Reason::NodeNotReady(_)
         | Reason::Misscheduled { .. }
         | Reason::Adopted
         | Reason::Released
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn nodes_that_are_not_available_are_counted_next_to_those_that_failed() {
         let not_ready = || Reason::NotAvailableYet { min_ready_seconds: 10 };
-        let skipped = || Reason::SkippedUnreadyNode { since: None, seconds: None };
+        let skipped = || Reason::SkippedUnreadyNode(Box::default());
         let failure = || PodFailure::NoPod { seconds: 600, message: None };
         let [a, b, c, d] = ["a", "b", "c", "d"].map(NodeName::from);
         for (failed, left, want) in [

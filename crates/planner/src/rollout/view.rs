@@ -314,8 +314,7 @@ impl<'a> RolloutView<'a> {
             PodState::Outdated(pod) | PodState::Several { outdated: Some(pod), .. } => {
                 let declared = self.live.spec.min_ready_seconds;
                 let ailing = ailments(node_view.node, &[pod], declared, self.now);
-                let ailing =
-                    ailing.into_iter().filter(|it| !matches!(it, Reason::NodeNotReady { .. }));
+                let ailing = ailing.into_iter().filter(|it| !matches!(it, Reason::NodeNotReady(_)));
                 [self.why(node_view, pod)].into_iter().chain(ailing).collect()
             }
             PodState::UpdatedUnavailable(pod) => vec![not_available(pod, self.min_ready)],
@@ -327,8 +326,8 @@ impl<'a> RolloutView<'a> {
         let unready =
             count(self.node_views.iter().filter(|it| it.is_desired() && it.is_not_ready()));
         let of_node = match (node_view.node_budget, node_not_ready(node_view.node, self.now)) {
-            (NodeBudget::Excluded, Some(Reason::NodeNotReady { since, seconds })) => {
-                Some(Reason::SkippedUnreadyNode { since, seconds })
+            (NodeBudget::Excluded, Some(Reason::NodeNotReady(node))) => {
+                Some(Reason::SkippedUnreadyNode(node))
             }
             (NodeBudget::Unavailable, _) => {
                 Some(Reason::UnreadyNodeCounts { unready, skippable: self.skippable })

@@ -80,10 +80,10 @@ fn fault_of(reason: &Reason) -> Option<Fault> {
         | Reason::NoLivePod
         | Reason::MayBeDelayed
         | Reason::OnDelete
-        | Reason::SkippedUnreadyNode { .. }
+        | Reason::SkippedUnreadyNode(_)
         | Reason::UnreadyNodeCounts { .. }
         | Reason::MaxUnavailableReached { .. }
-        | Reason::NodeNotReady { .. }
+        | Reason::NodeNotReady(_)
         | Reason::PodNotReady(_)
         | Reason::NotAvailableYet { .. }
         | Reason::Misscheduled { .. }

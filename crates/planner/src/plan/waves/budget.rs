@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::classification::{NodeBudget, SkippedNodes, Templates};
 use crate::plan::coded::Coded;
 use crate::plan::document::{Action, Fate, NodePlan, PodPlan};
-use crate::plan::reason::Reason;
+use crate::plan::reason::{NotReadyNode, Reason};
 use crate::steps::NodeUpdate;
 use daemonset::model::SkipUnreadyNodes;
 
@@ -118,7 +118,7 @@ fn skip_unready_nodes(
         let NodeBudgetState::NotReady { since, seconds } = budget_view.node else { continue };
         let reason = match skipped.classify(false, budget_view.desired) {
             NodeBudget::Ready | NodeBudget::Excluded => {
-                Reason::SkippedUnreadyNode { since, seconds }
+                Reason::SkippedUnreadyNode(NotReadyNode { since, seconds }.into())
             }
             NodeBudget::Unavailable => {
                 counting.push(at);
