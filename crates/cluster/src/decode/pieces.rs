@@ -92,6 +92,11 @@ mod tests {
         assert_eq!((pieces.pop(), pieces.last_mut()), (None, None));
         assert!(pieces.is_empty());
         pieces.push(5);
+        let mut emptied = Pieces::default();
+        emptied.push(6);
+        emptied.pop();
+        pieces.append(&mut emptied);
+        assert_eq!(pieces.last_mut().copied(), Some(5));
         assert_eq!(pieces.into_vec(), [5]);
     }
 }

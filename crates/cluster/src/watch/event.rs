@@ -60,6 +60,33 @@ impl EventType {
     }
 }
 
+/// The received bytes that are not read yet.
+#[derive(Debug, Default)]
+pub(super) struct Unread {
+    bytes: Vec<u8>,
+    /// The number of these that are read already.
+    read: usize,
+}
+
+impl Unread {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.read);
+        self.read = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.bytes[self.read..]
+    }
+
+    /// Reads the next `length` bytes, which must be there.
+    pub(super) fn take(&mut self, length: usize) -> &[u8] {
+        let start = self.read;
+        self.read += length;
+        &self.bytes[start..self.read]
+    }
+}
+
 /// Splits the received bytes into events.
 #[derive(Debug)]
 pub(super) enum Events {
@@ -77,8 +104,7 @@ impl Events {
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match self {
-            Self::Json(lines) => lines.push(bytes),
-            Self::Protobuf(frames) => frames.push(bytes),
+            Self::Json(Lines(unread)) | Self::Protobuf(Frames(unread)) => unread.push(bytes),
         }
     }
 

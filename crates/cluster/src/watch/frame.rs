@@ -1,7 +1,7 @@
 //! Splits a watch in protobuf into its events: each has its length before it (upstream:
 //! `LengthDelimitedFramer`).
 
-use super::event::{Event, EventType, LONGEST};
+use super::event::{Event, EventType, LONGEST, Unread};
 use crate::decode::Encoded;
 use crate::decode::protobuf::watch_event::WatchEvent;
 
@@ -10,33 +10,24 @@ const LENGTH: usize = 4;
 
 /// Splits the received bytes into frames.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
-    bytes: Vec<u8>,
-    /// The start of the first unread frame.
-    start: usize,
-}
+pub(super) struct Frames(pub(super) Unread);
 
 impl Frames {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..self.start);
-        self.start = 0;
-        self.bytes.extend_from_slice(bytes);
-    }
-
     /// The next complete event.
     ///
     /// # Errors
     /// The frame is not a valid event, or is too long.
     pub(super) fn next(&mut self) -> Result<Option<Event<'_>>, String> {
-        let rest = &self.bytes[self.start..];
+        let rest = self.0.rest();
         let Some((length, rest)) = rest.split_first_chunk::<LENGTH>() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
         if length > LONGEST {
             return Err(format!("a watch event is longer than {LONGEST} bytes"));
         }
-        let Some(frame) = rest.get(..length) else { return Ok(None) };
-        self.start += LENGTH + length;
-        parse(frame).map(Some)
+        if rest.len() < length {
+            return Ok(None);
+        }
+        parse(&self.0.take(LENGTH + length)[LENGTH..]).map(Some)
     }
 }
 
@@ -86,7 +77,7 @@ mod tests {
 
     fn read(stream: &[u8]) -> Result<Option<String>, String> {
         let mut frames = Frames::default();
-        frames.push(stream);
+        frames.0.push(stream);
         frames.next().map(|event| event.map(|event| format!("{event:?}")))
     }
 
@@ -109,7 +100,7 @@ mod tests {
             let mut frames = Frames::default();
             let mut seen = Vec::new();
             for part in [&stream[..cut], &stream[cut..]] {
-                frames.push(part);
+                frames.0.push(part);
                 while let Some(event) = frames.next().unwrap() {
                     seen.push(format!("{event:?}"));
                 }

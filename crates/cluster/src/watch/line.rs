@@ -5,37 +5,28 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::event::{Event, EventType, LONGEST};
+use super::event::{Event, EventType, LONGEST, Unread};
 use crate::decode::Encoded;
 
 /// Splits the received bytes into lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    bytes: Vec<u8>,
-    /// The start of the first unread line.
-    start: usize,
-}
+pub(super) struct Lines(pub(super) Unread);
 
 impl Lines {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..self.start);
-        self.start = 0;
-        self.bytes.extend_from_slice(bytes);
-    }
-
     /// The next complete line.
     ///
     /// # Errors
     /// The line is not a valid event, or is too long.
     pub(super) fn next(&mut self) -> Result<Option<Event<'_>>, String> {
-        while let Some(length) = memchr::memchr(b'\n', &self.bytes[self.start..]) {
-            let line = self.start..self.start + length;
-            self.start = line.end + 1;
-            if !self.bytes[line.clone()].trim_ascii().is_empty() {
-                return parse(&self.bytes[line]).map(Some).map_err(|error| error.to_string());
+        while let Some(length) = memchr::memchr(b'\n', self.0.rest()) {
+            if self.0.rest()[..length].trim_ascii().is_empty() {
+                self.0.take(length + 1);
+                continue;
             }
+            let line = &self.0.take(length + 1)[..length];
+            return parse(line).map(Some).map_err(|error| error.to_string());
         }
-        if self.bytes.len() - self.start > LONGEST {
+        if self.0.rest().len() > LONGEST {
             return Err(format!("a watch event is longer than {LONGEST} bytes"));
         }
         Ok(None)
@@ -116,7 +107,7 @@ mod tests {
             let mut lines = Lines::default();
             let mut seen = Vec::new();
             for part in [&text.as_bytes()[..cut], &text.as_bytes()[cut..]] {
-                lines.push(part);
+                lines.0.push(part);
                 while let Some(line) = lines.next().unwrap() {
                     seen.push(match line {
                         Event::Change { change, version, object } => {
@@ -157,7 +148,7 @@ mod tests {
     fn errors_and_invalid_lines_are_distinguished() {
         let read = |text: &str| {
             let mut lines = Lines::default();
-            lines.push(format!("{text}\n").as_bytes());
+            lines.0.push(format!("{text}\n").as_bytes());
             lines.next().map(|line| format!("{line:?}"))
         };
         let error = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}"#;
@@ -176,9 +167,9 @@ mod tests {
     #[test]
     fn a_line_without_an_end_is_an_error() {
         let mut lines = Lines::default();
-        lines.push(&vec![b' '; LONGEST]);
+        lines.0.push(&vec![b' '; LONGEST]);
         assert_eq!(lines.next(), Ok(None));
-        lines.push(b"  ");
+        lines.0.push(b"  ");
         assert!(lines.next().is_err());
     }
 }

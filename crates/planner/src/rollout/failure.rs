@@ -303,21 +303,23 @@ impl<'w> Step<'_, 'w> {
             pause.state == PauseState::Paused && gate.is_some() && pause.failed_gate != gate
         };
         let Some(pause) = found.filter(lacks_it) else { return Ok(()) };
-        if self.is_done(Purpose::Pause) || !is_template(live, target.template.raw()) {
+        if self.is_done(Purpose::AddFailedGate) || !is_template(live, target.template.raw()) {
             return Ok(());
         }
-        Err(self.write_pause(target, live, PausedRollout { failed_gate: gate, ..pause }))
+        let pause = PausedRollout { failed_gate: gate, ..pause };
+        Err(self.write_pause(Purpose::AddFailedGate, target, live, pause))
     }
 
     /// Writes a pause of the live template.
     pub(super) fn write_pause(
         &mut self,
+        purpose: Purpose,
         target: &Target,
         live: &DaemonSet,
         pause: PausedRollout,
     ) -> Halt {
         let provenance = Some(self.task.provenance.clone());
-        self.write(Purpose::Pause, target, Some(live), None, Some(pause), provenance)
+        self.write(purpose, target, Some(live), None, Some(pause), provenance)
     }
 
     /// Pauses where it is, so that the controller replaces no more pods either.
@@ -336,7 +338,7 @@ impl<'w> Step<'_, 'w> {
             let from = self.state.from.clone();
             let pause = self.pause(target, PauseState::Paused, from);
             let pause = PausedRollout { failed_gate: self.failed_gate(), ..pause };
-            return Ok(self.write_pause(target, live, pause));
+            return Ok(self.write_pause(Purpose::Pause, target, live, pause));
         }
         self.add_failed_gate(target, live)?;
         self.remember(target)?;

@@ -180,6 +180,7 @@ impl fmt::Display for Purpose {
         f.write_str(match self {
             Self::Apply => "applying",
             Self::Pause => "pausing the rollout",
+            Self::AddFailedGate => "recording the gate that has failed",
             Self::Abort | Self::Wait => "restoring the last good template",
             Self::RestoreStrategy => "restoring the declared strategy",
         })

@@ -53,6 +53,8 @@ pub enum Purpose {
     Apply,
     /// Pause the rollout where it is; the template stays.
     Pause,
+    /// Add the gate that has failed to a pause. Only for information: the rollout ends without it, too.
+    AddFailedGate,
     /// Abort: the last good template, paused.
     Abort,
     /// The rollout waits: the last good template, paused.

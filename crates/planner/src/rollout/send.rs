@@ -36,7 +36,7 @@ impl Step<'_, '_> {
             precondition: live.map_or(Precondition::Absent, unchanged),
             live: live.map(|live| Arc::clone(&live.raw)),
             keeps_template: match purpose {
-                Purpose::RestoreStrategy | Purpose::Pause => true,
+                Purpose::RestoreStrategy | Purpose::Pause | Purpose::AddFailedGate => true,
                 Purpose::Apply => live.is_some_and(is_target),
                 Purpose::Wait => template.is_none(),
                 Purpose::Abort => false,

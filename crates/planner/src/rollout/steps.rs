@@ -293,7 +293,7 @@ impl<'w> Step<'_, 'w> {
             }
             // The controller would continue its surge meanwhile.
             let pause = self.pause(target, PauseState::Paused, self.state.from.clone());
-            return Ok(self.write_pause(target, live, pause));
+            return Ok(self.write_pause(Purpose::Pause, target, live, pause));
         }
         self.state.course = Course::Waiting(waits_for.clone());
         self.put_back(target, Some(live), waits_for)

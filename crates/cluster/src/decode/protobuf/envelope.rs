@@ -95,11 +95,12 @@ impl<'a> Message<'a> for ListMeta {
     }
 }
 
-/// The parts of a `k8s.io.apimachinery.pkg.apis.meta.v1.Status` that lists need.
+/// The parts of a `k8s.io.apimachinery.pkg.apis.meta.v1.Status` that are needed.
 #[derive(Default)]
-struct Status<'a> {
-    message: Text<'a>,
+pub(super) struct Status<'a> {
+    pub(super) message: Text<'a>,
     reason: Text<'a>,
+    pub(super) code: i32,
 }
 
 impl<'a> Message<'a> for Status<'a> {
@@ -107,6 +108,7 @@ impl<'a> Message<'a> for Status<'a> {
         match field.number {
             3 => field.text("message").map(|text| self.message = text),
             4 => field.text("reason").map(|text| self.reason = text),
+            6 => field.int32("code").map(|code| self.code = code),
             _ => Ok(()),
         }
     }
@@ -115,7 +117,7 @@ impl<'a> Message<'a> for Status<'a> {
 /// The message and the reason of a `Status`; `None` when the answer is none.
 pub(crate) fn status(answer: &[u8]) -> Option<(String, String)> {
     let (_, raw) = open(answer).ok().filter(|(of, _)| of.kind == "Status")?;
-    let Status { message, reason } = read(raw).ok()?;
+    let Status { message, reason, code: _ } = read(raw).ok()?;
     Some((message.0.into_owned(), reason.0.into_owned()))
 }
 
@@ -124,16 +126,17 @@ pub(crate) fn name_of(object: &[u8]) -> Option<String> {
     let mut named = Named::default();
     // What was read before the error counts.
     let _ = merge(&mut named, object);
-    let Named { namespace, name } = named;
+    let Named { namespace, name, version: _ } = named;
     let name = name?.0;
     Some(namespace.map_or_else(|| name.to_string(), |namespace| format!("{}/{name}", namespace.0)))
 }
 
-/// The names in an object.
+/// What identifies an object and its version.
 #[derive(Default)]
-struct Named<'a> {
+pub(super) struct Named<'a> {
     namespace: Option<Text<'a>>,
     name: Option<Text<'a>>,
+    pub(super) version: Option<Text<'a>>,
 }
 
 impl<'a> Message<'a> for Named<'a> {
@@ -147,6 +150,7 @@ impl<'a> Message<'a> for Named<'a> {
             match field.number {
                 1 => self.name = field.optional_text("name")?,
                 3 => self.namespace = field.optional_text("namespace")?,
+                6 => self.version = field.optional_text("resourceVersion")?,
                 _ => {}
             }
         }

@@ -1,8 +1,8 @@
 //! An event of a watch (`k8s.io.apimachinery.pkg.apis.meta.v1.WatchEvent`). Its object has an envelope
 //! like an answer of its own.
 
-use super::envelope::open;
-use super::{Field, Fields, Malformed, Message, Reason, read};
+use super::envelope::{Named, Status, open};
+use super::{Field, Malformed, Message, Reason, read};
 use crate::decode::context::Text;
 
 /// An event, with the content of its object.
@@ -34,8 +34,7 @@ impl<'a> WatchEvent<'a> {
     /// # Errors
     /// It has none.
     pub(crate) fn version(&self) -> Result<String, String> {
-        let Versioned(version) = read(self.object).map_err(string)?;
-        let version = version.filter(|version| !version.0.is_empty());
+        let Named { version, .. } = read(self.object).map_err(string)?;
         version.map(|it| it.0.into_owned()).ok_or("metadata.resourceVersion is missing".to_owned())
     }
 
@@ -44,7 +43,7 @@ impl<'a> WatchEvent<'a> {
     /// # Errors
     /// It is not.
     pub(crate) fn status(&self) -> Result<(u16, String), String> {
-        let Status { code, message } = read(self.object).map_err(string)?;
+        let Status { code, message, .. } = read(self.object).map_err(string)?;
         Ok((code.try_into().unwrap_or_default(), message.0.into_owned()))
     }
 }
@@ -79,43 +78,6 @@ impl<'a> Message<'a> for RawExtension<'a> {
     fn field(&mut self, field: Field<'a>) -> Result<(), Malformed> {
         match field.number {
             1 => field.bytes("raw").map(|raw| self.0 = Some(raw)),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The resource version of any object.
-#[derive(Default)]
-struct Versioned<'a>(Option<Text<'a>>);
-
-impl<'a> Message<'a> for Versioned<'a> {
-    fn field(&mut self, field: Field<'a>) -> Result<(), Malformed> {
-        if field.number != 1 {
-            return Ok(());
-        }
-        // `k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta`.
-        for field in Fields(field.bytes("metadata")?) {
-            let field = field?;
-            if field.number == 6 {
-                self.0 = Some(field.text("resourceVersion")?);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The parts of a `Status` that a watch ends with.
-#[derive(Default)]
-struct Status<'a> {
-    code: i32,
-    message: Text<'a>,
-}
-
-impl<'a> Message<'a> for Status<'a> {
-    fn field(&mut self, field: Field<'a>) -> Result<(), Malformed> {
-        match field.number {
-            3 => field.text("message").map(|text| self.message = text),
-            6 => field.int32("code").map(|code| self.code = code),
             _ => Ok(()),
         }
     }

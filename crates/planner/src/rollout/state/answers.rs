@@ -7,6 +7,7 @@ use super::{CreateFailure, Failing, GRACE, Pods, RequestState, State, Stop};
 use crate::rollout::event::{Answer, Event, Failure};
 use crate::rollout::outcome::Attempt;
 use crate::rollout::refusal::is_refusal;
+use crate::rollout::request::Purpose;
 use daemonset::model::Uid;
 
 /// Delay before a failed request is retried.
@@ -67,6 +68,16 @@ impl State {
                 self.uid.get_or_insert_with(|| written.uid.clone());
                 self.writing.version = Some(written);
                 self.failing = None;
+            }
+            Answer::Written(Err(
+                Failure::Forbidden { .. }
+                | Failure::Refused { .. }
+                | Failure::ChangesTemplate
+                | Failure::Unknown { .. },
+            )) if self.writing.last == Some(Purpose::AddFailedGate) => {
+                // The gate is named by the outcome, too, which must not become another one.
+                self.writing.request = RequestState::Idle;
+                self.writing.done.insert(Purpose::AddFailedGate);
             }
             Answer::Written(Err(failure)) => {
                 self.writing.request = self.came_to_nothing(Attempt::Write, failure, now);

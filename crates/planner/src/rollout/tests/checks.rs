@@ -3,11 +3,13 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::run::Run;
+use super::run::{Post, Run};
 use super::sim::{Measured, Sim};
 use super::steps::{policy, run, waits};
 use crate::plan::PauseState;
-use crate::rollout::{FailureCause, NotAborted, Outcome, PauseReason, Purpose};
+use crate::rollout::{
+    Answer, Event, Failure, FailureCause, NotAborted, Outcome, PauseReason, Purpose, Report,
+};
 use crate::steps::WaitKind;
 use daemonset::model::{OnFailure, PodReadiness, PolicySpec};
 
@@ -399,28 +401,80 @@ fn a_gate_that_fails_after_the_last_node_pauses_too() {
     assert_eq!((last.deletes.len(), last.sim.live_image()), (0, "v2".to_owned()));
 }
 
-#[test]
-fn a_pause_says_which_gate_has_failed_until_it_is_tried_again() {
-    let policy = policy(json!({
+fn pausing() -> PolicySpec {
+    policy(json!({
         "onFailure": "pause",
         "gates": [{"name": "healthy", "interval": "10s", "http": {"url": "https://x"}}],
-    }));
-    let gate_of = |run: &Run| run.pause()?.failed_gate.map(|gate| gate.check.clone());
-    let apply = |sim| Run::apply(sim, "v2").with(|task| task.pace = policy.clone());
-    let mut failing = apply(Sim::of(3, &json!(1)));
-    failing.look();
-    failing.until(|run| run.deletes.len() == 1);
-    failing.sim.measure("healthy", Measured::Value(0.0));
+    }))
+}
+
+/// A run of `v2` whose gate fails after the first node.
+fn failing() -> Run {
+    let mut run = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.pace = pausing());
+    run.look();
+    run.until(|run| run.deletes.len() == 1);
+    run.sim.measure("healthy", Measured::Value(0.0));
+    run
+}
+
+/// The same, whose request to record the gate is taken away.
+fn until_recording() -> Run {
+    let recording = Report::Writing(Purpose::AddFailedGate);
+    let mut run = failing();
+    for _ in 0..1_000 {
+        if run.reports.contains(&recording) {
+            run.drop_request();
+            return run;
+        }
+        if !run.post(Post::Delivered) {
+            run.pass(1);
+            run.look();
+        }
+    }
+    panic!("the gate has not failed: {:?}", run.reports.last());
+}
+
+fn gate_of(run: &Run) -> Option<String> {
+    run.pause()?.failed_gate.map(|gate| gate.check.clone())
+}
+
+#[test]
+fn a_pause_says_which_gate_has_failed_until_it_is_tried_again() {
+    let mut failing = failing();
     failing.until(|run| run.ended.is_some());
     let paused = failing.outcome().to_string();
     assert!(paused.contains("gate healthy failed: status 503 at "), "{paused}");
     assert_eq!(gate_of(&failing).as_deref(), Some("healthy"));
     failing.sim.measure("healthy", Measured::Value(1.0));
-    let mut again = apply(failing.sim);
+    let mut again = Run::apply(failing.sim, "v2").with(|task| task.pace = pausing());
     again.look();
     again.until(|run| run.deletes.len() == 1);
     assert_eq!(gate_of(&again), None);
     assert_eq!(*again.finish().outcome(), Outcome::Done);
+}
+
+#[test]
+fn a_gate_that_cannot_be_recorded_is_in_the_outcome() {
+    for failure in [
+        Failure::Refused { message: "no".into() },
+        Failure::Forbidden { message: "no".into() },
+        Failure::Unknown { message: "no answer".into() },
+    ] {
+        let mut run = until_recording();
+        run.feed(Event::Answer(Answer::Written(Err(failure))), 0);
+        run.until(|run| run.ended.is_some());
+        let said = run.outcome().to_string();
+        assert!(said.contains("gate healthy failed: status 503 at "), "{said}");
+        assert_eq!(
+            (run.pause().map(|it| it.state), gate_of(&run)),
+            (Some(PauseState::Paused), None)
+        );
+    }
+    // Another client was faster: it is tried again.
+    let mut run = until_recording();
+    run.feed(Event::Answer(Answer::Written(Err(Failure::Conflict))), 0);
+    run.until(|run| run.ended.is_some());
+    assert_eq!(gate_of(&run).as_deref(), Some("healthy"));
 }
 
 /// The clock of a server has fractions of a second, questions have none.
