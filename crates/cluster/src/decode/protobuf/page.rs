@@ -203,7 +203,7 @@ fn is_cut_off(malformed: &Malformed) -> bool {
 }
 
 /// The length of the tag and of the length of the list, if it comes next, and the latter.
-fn header_of_list(rest: &[u8]) -> Option<(usize, u64)> {
+pub(super) fn header_of_list(rest: &[u8]) -> Option<(usize, u64)> {
     let mut fields = Fields(rest);
     let is_list = fields.varint().ok()? == u64::from(RAW) << 3 | 2;
     let left = fields.varint().ok().filter(|_| is_list)?;
