@@ -102,11 +102,14 @@ fn pod(owner: &DaemonSet, node: &Node) -> Pod {
         labels: [("app", owner.key.name.as_str()), ("controller-revision-hash", "old")]
             .into_iter()
             .collect(),
-        controller: Some(ControllerRef {
-            kind: "DaemonSet".into(),
-            name: owner.key.name.as_str().into(),
-            uid: owner.uid.clone(),
-        }),
+        controller: Some(
+            ControllerRef {
+                kind: "DaemonSet".into(),
+                name: owner.key.name.as_str().into(),
+                uid: owner.uid.clone(),
+            }
+            .into(),
+        ),
         target: PodTarget::Bound(node.name.clone()),
         phase: PodPhase::Running,
         readiness: PodReadiness::Ready { since: None },

@@ -144,5 +144,6 @@ pub(crate) fn stays_up(pod: &Pod, seconds: i64, now: Timestamp) -> bool {
     let PodReadiness::Ready { since } = pod.readiness else { return false };
     let since = since.max(pod.containers_changed);
     seconds == 0
-        || since.is_some_and(|at| now.duration_since(at) >= SignedDuration::from_secs(seconds))
+        || since
+            .is_some_and(|at| now.duration_since(at.into()) >= SignedDuration::from_secs(seconds))
 }

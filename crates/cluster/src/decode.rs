@@ -232,7 +232,7 @@ mod tests {
         let found = decoded(&[(Kind::ControllerRevision, json)]).revisions.remove(0);
         let controller = found.controller.unwrap();
         assert_eq!(
-            (&*controller.kind, &*controller.name, controller.uid.as_str()),
+            (&*controller.kind, &*controller.name, &*controller.uid.to_string()),
             ("DaemonSet", "d", "2")
         );
         assert_eq!((found.number.0, &*found.data), (7, &serde_json::json!({"spec": {}})));

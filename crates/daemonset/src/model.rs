@@ -30,6 +30,8 @@ mod service;
 mod snapshot;
 mod steps_note;
 mod text_map;
+mod time;
+mod uid;
 mod window;
 
 pub use checks::{CheckEndpoint, CheckQuestion, CheckResponse, CheckSeries, Series, Unanswered};
@@ -51,7 +53,7 @@ pub use label_selector::{
 pub use labels::{Interner, Labels};
 pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates, lease_name};
 pub use min_ready::MinReady;
-pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
+pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName};
 pub use neighbour::{Neighbour, NeighbourQuery, Neighbours};
 pub use node::{Node, NodeCondition, NodeReadiness};
 pub use null_timestamps::drop_null_timestamps;
@@ -77,6 +79,8 @@ pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot, Unreadable};
 pub use steps_note::{Approval, STEPS_ANNOTATION, StepNote, StepsNote, approvals_name};
 pub use text_map::{TextMap, TextSet};
+pub use time::Time;
+pub use uid::Uid;
 pub use window::{
     Calendar, Exclusion, FieldError, FieldName, FieldProblem, Opening, Openings,
     ParseScheduleError, ParseTimeZoneError, Schedule, TimeZoneName, Window, WindowDuration,

@@ -10,6 +10,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
+use daemonset::model::Time;
+
 /// The clock of an embedded cluster: a wall clock with a given start that advances with virtual
 /// time.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +55,8 @@ impl VirtualClock {
 }
 
 /// A time as Kubernetes writes it.
-pub(crate) fn whole_second(time: Timestamp) -> String {
-    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+pub(crate) fn whole_second(time: impl Into<Time>) -> String {
+    time.into().to_string()
 }
 
 /// Runs `work` to its end on virtual time, on this thread.

@@ -112,7 +112,7 @@ impl Controllers {
             match node.readiness {
                 NodeReadiness::Ready => {}
                 NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
-                    kubelets.die(&node.name, since.unwrap_or(now));
+                    kubelets.die(&node.name, since.map_or(now, Timestamp::from));
                 }
             }
         }

@@ -19,7 +19,7 @@ use daemonset::model::{
     ContainerFailure, ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease,
     ManagedBy, Namespace, NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
     PodTarget, PodTemplate, RECORD_LABEL, Revision, RevisionHash, STEPS_ANNOTATION, Service,
-    Snapshot, Taint, Uid, Unreadable,
+    Snapshot, Taint, Time, Uid, Unreadable,
 };
 
 /// The namespace whose uid serves as the cluster's identity.
@@ -48,7 +48,7 @@ pub(crate) fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)
         coverage: _,
         unreadable,
     } = snapshot;
-    let uid = cluster.uid.as_ref().map(Uid::as_str);
+    let uid = cluster.uid.as_ref();
     let templates = templates(revisions);
     let unknown = some_spec();
     let pod = move |one: &Pod| {
@@ -88,7 +88,7 @@ fn typed(kind: Kind, mut object: Value) -> Value {
     object
 }
 
-fn namespace(namespace: &Namespace, cluster: Option<&str>) -> Value {
+fn namespace(namespace: &Namespace, cluster: Option<&Uid>) -> Value {
     let Namespace { name, annotations, terminating } = namespace;
     let mut object = json!({
         "metadata": {
@@ -100,7 +100,7 @@ fn namespace(namespace: &Namespace, cluster: Option<&str>) -> Value {
         "status": {"phase": if *terminating { "Terminating" } else { "Active" }},
     });
     if let Some(uid) = cluster.filter(|_| *name == KUBE_SYSTEM) {
-        object["metadata"]["uid"] = uid.into();
+        object["metadata"]["uid"] = json!(uid);
     }
     object
 }
@@ -117,7 +117,7 @@ fn node(node: &Node) -> Value {
         allocatable,
         created,
     } = node;
-    let mut metadata = metadata(name.as_str(), uid.as_str(), labels, *created);
+    let mut metadata = metadata(name.as_str(), uid, labels, *created);
     metadata.remove("namespace");
     let mut spec = json!({"taints": taints.iter().map(taint).collect::<Vec<_>>()});
     if *unschedulable {
@@ -194,10 +194,10 @@ fn revision(revision: &Revision, observed_at: Timestamp) -> Value {
         created,
         terminating,
     } = revision;
-    let mut metadata = metadata(name.as_str(), uid.as_str(), labels, *created);
+    let mut metadata = metadata(name.as_str(), uid, labels, created.map(Time::from));
     metadata.insert("namespace".to_owned(), namespace.as_str().into());
     metadata.insert("annotations".to_owned(), json!(annotations));
-    own(&mut metadata, controller.as_ref());
+    own(&mut metadata, controller.as_deref());
     end(&mut metadata, *terminating, observed_at);
     json!({"metadata": metadata, "revision": number, "data": **data})
 }
@@ -248,9 +248,9 @@ fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
         container_failure,
         unready: _,
     } = pod;
-    let mut metadata = metadata(name.as_str(), uid.as_str(), labels, *created);
+    let mut metadata = metadata(name.as_str(), uid, labels, *created);
     metadata.insert("namespace".to_owned(), namespace.as_str().into());
-    own(&mut metadata, controller.as_ref());
+    own(&mut metadata, controller.as_deref());
     end(&mut metadata, *terminating, observed_at);
     match target {
         PodTarget::Bound(node) => spec["nodeName"] = node.as_str().into(),
@@ -361,15 +361,10 @@ fn lease(lease: &Lease) -> Value {
     })
 }
 
-fn metadata(
-    name: &str,
-    uid: &str,
-    labels: &Labels,
-    created: Option<Timestamp>,
-) -> Map<String, Value> {
+fn metadata(name: &str, uid: &Uid, labels: &Labels, created: Option<Time>) -> Map<String, Value> {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), name.into());
-    metadata.insert("uid".to_owned(), uid.into());
+    metadata.insert("uid".to_owned(), json!(uid));
     metadata.insert("labels".to_owned(), json!(labels));
     if let Some(created) = created {
         metadata.insert("creationTimestamp".to_owned(), whole_second(created).into());

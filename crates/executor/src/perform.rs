@@ -303,7 +303,7 @@ mod tests {
             let Apply { object: sent, force, uid: of, resource_version } =
                 against(&precondition, &object);
             assert_eq!((sent, force), (&object, false));
-            assert_eq!((of.map(Uid::as_str), resource_version), (uid, version));
+            assert_eq!((of.map(Uid::to_string).as_deref(), resource_version), (uid, version));
         }
     }
 

@@ -83,8 +83,8 @@ impl Availability {
     ) -> Option<Timestamp> {
         let since = match pod.readiness {
             PodReadiness::NotReady { since: _ } => return None,
-            PodReadiness::Ready { since } if is_updated => pod.up_since().or(since),
-            PodReadiness::Ready { since } => since,
+            PodReadiness::Ready { since: _ } if is_updated => pod.up_since(),
+            PodReadiness::Ready { since } => since.map(Timestamp::from),
         };
         let wanted = SignedDuration::from_secs(self.seconds(is_updated).into());
         Some(since.unwrap_or(now) + wanted)
@@ -110,7 +110,7 @@ pub(crate) fn has_failed_permanently(pod: &Pod) -> bool {
 /// permanently, restarts too often, or is older than the progress deadline.
 pub(crate) fn fails(pod: &Pod, now: Timestamp, policy: &PolicySpec) -> bool {
     let deadline = SignedDuration::from_secs(policy.progress_deadline.0.into());
-    let late = || pod.created.is_some_and(|at| now.duration_since(at) > deadline);
+    let late = || pod.created.is_some_and(|at| at.duration_until(now) > deadline);
     !pod.is_ready() && (has_failed_permanently(pod) || pod.restarts > policy.max_restarts || late())
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn fails(pod: &Pod, now: Timestamp, policy: &PolicySpec) -> bool {
 pub(crate) fn stays_unready(pod: &Pod, now: Timestamp, policy: &PolicySpec) -> bool {
     let PodReadiness::NotReady { since } = pod.readiness else { return false };
     let deadline = SignedDuration::from_secs(policy.progress_deadline.0.into());
-    let is_late = since.or(pod.created).is_some_and(|at| now.duration_since(at) > deadline);
+    let is_late = since.or(pod.created).is_some_and(|at| at.duration_until(now) > deadline);
     has_failed_permanently(pod) || pod.restarts > policy.max_restarts || is_late
 }
 
@@ -177,8 +177,8 @@ mod tests {
         cluster.sync();
         let mut pod = cluster.pods.remove(0);
         pod.phase = PodPhase::Running;
-        pod.created = Some(at(1_000));
-        pod.readiness = PodReadiness::NotReady { since: Some(at(1_000)) };
+        pod.created = Some(at(1_000).into());
+        pod.readiness = PodReadiness::NotReady { since: Some(at(1_000).into()) };
         pod
     }
 
@@ -218,8 +218,8 @@ mod tests {
         let times = Availability { outdated: 5, updated: 20 };
         let mut pod = unready();
         assert_eq!(times.available_at(&pod, true, at(1_100)), None);
-        pod.readiness = PodReadiness::Ready { since: Some(at(1_050)) };
-        pod.containers_changed = Some(at(1_060));
+        pod.readiness = PodReadiness::Ready { since: Some(at(1_050).into()) };
+        pod.containers_changed = Some(at(1_060).into());
         for (is_updated, want) in [(false, 1_055), (true, 1_080)] {
             assert_eq!(times.available_at(&pod, is_updated, at(1_050)), Some(at(want)));
             assert!(!times.is_available(&pod, is_updated, at(want - 1)), "{is_updated}");

@@ -26,7 +26,8 @@ use crate::approval::{ApprovalCheck, step_digest};
 use crate::classification::NodeBudget;
 use crate::shared::NodeRank;
 use daemonset::model::{
-    Approval, Calendar, Node, PolicySpec, PolicyStep, Soak, StepNodes, StepNote, StepsNote, Uid,
+    Approval, Calendar, Node, PolicySpec, PolicyStep, Soak, StepNodes, StepNote, StepsNote, Time,
+    Uid,
 };
 pub(crate) use domains::DomainProgress;
 pub(crate) use sampled::Sampled;
@@ -52,7 +53,7 @@ pub(crate) struct StepNode<'a> {
     /// Restarts of its pod.
     pub restarts: u32,
     /// Creation of its updated pod; none if it has none, or in a plan.
-    pub pod_created: Option<Timestamp>,
+    pub pod_created: Option<Time>,
     /// What it is to the other DaemonSets of a shared budget.
     pub shared: NodeRank,
 }

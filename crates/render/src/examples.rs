@@ -195,8 +195,8 @@ pub(super) fn node(name: &str, action: Action, reasons: Vec<Reason>) -> NodePlan
             reason: reasons[0].clone().into(),
         }],
     };
-    let reasons = reasons.into_iter().map(Into::into).collect();
-    NodePlan { name: name.into(), action, wave: None, pods, reasons }
+    let reasons: Vec<_> = reasons.into_iter().map(Into::into).collect();
+    NodePlan { name: name.into(), action, wave: None, pods: pods.into(), reasons: reasons.into() }
 }
 
 /// Nodes `edge-ZONE-01` to `edge-ZONE-COUNT` except `without`, with the same action and reason.
@@ -446,13 +446,13 @@ pub(super) fn explanation() -> Explanation {
         ],
         may_start: false,
         may_stay: false,
-        pods,
+        pods: pods.into(),
         action,
         wave,
         wave_name: None,
         is_later: false,
         waits_for: Vec::new(),
-        reasons,
+        reasons: reasons.to_vec(),
         logs: Vec::new(),
     }
 }

@@ -34,7 +34,7 @@ impl LawChecker {
         }
         let pod = store.at(Kind::Pod, &key(name)).and_then(|it| it.pod());
         // A delete of a terminating pod, or with another uid, changes nothing.
-        let Some(pod) = pod.filter(|pod| !pod.terminating && uid == *pod.uid.as_str()) else {
+        let Some(pod) = pod.filter(|pod| !pod.terminating && pod.uid == *uid) else {
             return;
         };
         let all = self.live(store);
@@ -128,7 +128,7 @@ impl LawChecker {
         now: Timestamp,
     ) -> Option<String> {
         let is_available = is_available(pod, live, self.nodes.seen_by(now));
-        if !is_available || self.attempted.contains(pod.uid.as_str()) {
+        if !is_available || self.attempted.contains(&pod.uid.to_string()) {
             return None;
         }
         let steps = self.steps.get(&live.key)?;

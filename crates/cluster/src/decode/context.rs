@@ -1,8 +1,8 @@
 //! What the decoders of all kinds share: texts, the state of a list, and why an object fails.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
+use arcstr::ArcStr;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -41,7 +41,7 @@ impl From<Malformed> for Cause {
 pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 impl Text<'_> {
-    pub(super) fn shared(&self, interner: &mut Interner) -> Arc<str> {
+    pub(super) fn shared(&self, interner: &mut Interner) -> ArcStr {
         interner.share(&self.0)
     }
 }

@@ -3,6 +3,7 @@
 mod protobuf;
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -10,7 +11,9 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::context::{Cause, Context, Text};
 use super::lenient;
-use daemonset::model::{ControllerRef, Interner, Labels, NamespaceName, Uid, null_as_default};
+use daemonset::model::{
+    ControllerRef, Interner, Labels, NamespaceName, Time, Uid, null_as_default,
+};
 
 /// `metadata` with annotations.
 pub(super) type Annotated<'a> = Metadata<'a, Pairs<'a>>;
@@ -86,13 +89,13 @@ impl<A> Metadata<'_, A> {
     }
 
     /// The owner reference with `controller: true` (upstream: `GetControllerOf`).
-    pub(super) fn controller(&self, interner: &mut Interner) -> Option<ControllerRef> {
+    pub(super) fn controller(&self, interner: &mut Interner) -> Option<Arc<ControllerRef>> {
         let owner = self.owner_references.iter().find(|owner| owner.controller == Some(true))?;
-        Some(ControllerRef {
-            kind: owner.kind.shared(interner),
-            name: owner.name.shared(interner),
-            uid: owner.uid.shared(interner).into(),
-        })
+        Some(interner.controller(&owner.kind.0, &owner.name.0, &owner.uid.0))
+    }
+
+    pub(super) fn created(&self) -> Option<Time> {
+        self.creation_timestamp.map(Time::from)
     }
 
     pub(super) fn is_terminating(&self) -> bool {

@@ -94,9 +94,9 @@ pub(crate) fn read(
     let neighbour = Neighbour {
         namespace: metadata.namespace(interner).map_err(missing)?,
         name: metadata.name().map_err(missing)?.into(),
-        controller: metadata.controller(interner).map(|controller| controller.uid),
+        controller: metadata.controller(interner).map(|controller| controller.uid.clone()),
         node: node.map(|node| NodeName::from(node.shared(interner))),
-        created: metadata.creation_timestamp,
+        created: metadata.created(),
         readiness: readiness(ready, status.start_time.or(metadata.creation_timestamp)),
         terminating: metadata.is_terminating(),
         resources,
@@ -158,8 +158,11 @@ mod tests {
         };
         let at: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
         for (status, want) in [
-            (ready("True", "2026-01-01T01:00:00Z"), PodReadiness::Ready { since: Some(at) }),
-            (ready("False", "2026-01-01T01:00:00Z"), PodReadiness::NotReady { since: Some(at) }),
+            (ready("True", "2026-01-01T01:00:00Z"), PodReadiness::Ready { since: Some(at.into()) }),
+            (
+                ready("False", "2026-01-01T01:00:00Z"),
+                PodReadiness::NotReady { since: Some(at.into()) },
+            ),
             (ready("False", "2026-01-01T00:00:01Z"), PodReadiness::NotReady { since: None }),
             (json!({}), PodReadiness::NotReady { since: None }),
         ] {

@@ -9,7 +9,7 @@ use super::metadata::{Metadata, Pairs};
 use super::{Cause, Condition, Context, Text};
 use crate::Kind;
 use daemonset::model::{
-    Interner, Node, NodeCondition, NodeReadiness, Taint, TaintEffect, null_as_default,
+    Interner, Node, NodeCondition, NodeReadiness, Taint, TaintEffect, Time, null_as_default,
 };
 
 #[derive(Default, Deserialize)]
@@ -63,7 +63,8 @@ impl<'a> super::Wire<'a> for Wire<'a> {
     fn slim(self, _json: &str, context: &mut Context<'_>) -> Result<Node, Cause> {
         context.saw(self.status.conditions.iter().filter_map(Condition::newest).max());
         Ok(Node {
-            name: self.metadata.name()?.into(),
+            // Its label with the host name, and its pods, share it.
+            name: context.interner.share(self.metadata.name()?).into(),
             uid: self.metadata.uid()?,
             labels: self.metadata.labels(context.interner),
             taints: self.spec.taints.iter().filter_map(taint).collect(),
@@ -71,7 +72,7 @@ impl<'a> super::Wire<'a> for Wire<'a> {
             readiness: self.readiness(),
             conditions: self.conditions(context.interner),
             allocatable: self.status.allocatable.shared(context.interner),
-            created: self.metadata.creation_timestamp,
+            created: self.metadata.created(),
         })
     }
 }
@@ -82,7 +83,7 @@ impl Wire<'_> {
         let conditions = self.status.conditions.iter().map(|condition| NodeCondition {
             kind: condition.kind.shared(interner),
             status: condition.status.shared(interner),
-            since: condition.last_transition_time,
+            since: condition.last_transition_time.map(Time::from),
         });
         let mut conditions: Vec<NodeCondition> = conditions.collect();
         conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
@@ -91,7 +92,7 @@ impl Wire<'_> {
 
     fn readiness(&self) -> NodeReadiness {
         let ready = self.status.conditions.iter().find(|condition| condition.kind.0 == "Ready");
-        let since = ready.and_then(|condition| condition.last_transition_time);
+        let since = ready.and_then(|condition| condition.last_transition_time).map(Time::from);
         match ready.map(|condition| &*condition.status.0) {
             Some("True") => NodeReadiness::Ready,
             Some("False") => NodeReadiness::NotReady { since },
@@ -111,8 +112,6 @@ fn taint(wire: &WireTaint<'_>) -> Option<Taint> {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::super::tests::{at, node};
     use super::*;
 
@@ -125,7 +124,7 @@ mod tests {
 
     #[test]
     fn readiness_is_what_the_condition_says() {
-        let since: Option<Timestamp> = Some(at("2026-01-02T03:04:05Z"));
+        let since = Some(Time::from(at("2026-01-02T03:04:05Z")));
         for (status, want) in [
             (ready("True"), NodeReadiness::Ready),
             (ready("False"), NodeReadiness::NotReady { since }),
@@ -149,7 +148,7 @@ mod tests {
             status: status.into(),
             since,
         };
-        let since: Option<Timestamp> = Some(at("2026-01-02T03:04:05Z"));
+        let since = Some(Time::from(at("2026-01-02T03:04:05Z")));
         let network = want("NetworkUnavailable", "False", since);
         assert_eq!(*node.conditions, [network.clone(), want("Ready", "True", None)]);
         assert_eq!(node.condition("NetworkUnavailable"), Some(&network));

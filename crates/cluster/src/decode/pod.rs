@@ -10,7 +10,7 @@ use super::metadata::Metadata;
 use super::{Cause, Condition, Context, Text, cut, lenient};
 use crate::Kind;
 use daemonset::model::{
-    ContainerFailure, Interner, NodeName, Pod, PodPhase, PodReadiness, PodTarget, Unready,
+    ContainerFailure, Interner, NodeName, Pod, PodPhase, PodReadiness, PodTarget, Time, Unready,
     null_as_default,
 };
 
@@ -171,10 +171,10 @@ impl<'a> super::Wire<'a> for Wire<'a> {
             target: self.spec.target(interner),
             phase: self.status.phase(),
             readiness: self.status.readiness(self.metadata.creation_timestamp),
-            created: self.metadata.creation_timestamp,
+            created: self.metadata.created(),
             terminating: self.metadata.is_terminating(),
             restarts: self.status.restarts(),
-            containers_changed: self.status.containers_changed(),
+            containers_changed: self.status.containers_changed().map(Time::from),
             unready: self.status.unready(self.metadata.is_terminating()).map(Box::new),
             container_failure: self.status.container_failure().map(Box::new),
         })
@@ -208,12 +208,13 @@ impl Spec<'_> {
 pub(super) fn readiness(ready: Option<&Condition<'_>>, begun: Option<Timestamp>) -> PodReadiness {
     match ready {
         Some(ready) if ready.status.0 == "True" => {
-            PodReadiness::Ready { since: ready.last_transition_time }
+            PodReadiness::Ready { since: ready.last_transition_time.map(Time::from) }
         }
         Some(ready) => {
             let was_ready =
                 |since: &Timestamp| begun.is_none_or(|it| since.duration_since(it) > TAKEN_UP);
-            PodReadiness::NotReady { since: ready.last_transition_time.filter(was_ready) }
+            let since = ready.last_transition_time.filter(was_ready);
+            PodReadiness::NotReady { since: since.map(Time::from) }
         }
         None => PodReadiness::NotReady { since: None },
     }

@@ -97,7 +97,7 @@ impl<'a> super::Wire<'a> for Wire<'a> {
         };
         let uid = metadata.uid()?;
         raw["metadata"]["namespace"] = key.namespace.as_str().into();
-        raw["metadata"]["uid"] = uid.as_str().into();
+        raw["metadata"]["uid"] = uid.to_string().into();
         raw["metadata"]["resourceVersion"] = version(json)?.into();
         raw["metadata"]["creationTimestamp"] =
             metadata.creation_timestamp.map(|at| at.to_string()).into();
@@ -176,7 +176,7 @@ mod tests {
         let json = config_map("ds-plan-agent", &record, &data);
         let found = decoded(&[(Kind::DaemonSetRecord, &json)]).daemon_sets.remove(0);
         assert_eq!(found.key, DaemonSetKey::new("ns", "agent"));
-        assert_eq!((found.managed_by, found.uid.as_str()), (ManagedBy::DsApply, "u"));
+        assert_eq!((found.managed_by, &found.uid), (ManagedBy::DsApply, &"u".into()));
         assert_eq!((found.generation, found.resource_version()), (3, Some("7")));
         assert_eq!((found.status.desired_number_scheduled, found.status.number_ready), (3, 2));
         assert_eq!(found.annotations.get("a"), Some("b"));

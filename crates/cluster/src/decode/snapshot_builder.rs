@@ -258,7 +258,7 @@ impl SnapshotBuilder {
 
     /// Whether a revision is owned by a record.
     pub(crate) fn has_seen_record(&self) -> bool {
-        let of_record = |it: &Revision| it.controller.as_ref().is_some_and(record::is_named_by);
+        let of_record = |it: &Revision| it.controller.as_deref().is_some_and(record::is_named_by);
         self.revisions.iter().any(of_record)
     }
 

@@ -127,7 +127,7 @@ mod tests {
                 "{name}"
             );
             assert_eq!(
-                (&*read.event, read.about.as_str(), &*read.reason),
+                (&*read.event, &*read.about.to_string(), &*read.reason),
                 ("agent.1", "u", "FailedCreate")
             );
         }

@@ -28,8 +28,8 @@ pub struct Apply<'a> {
 /// YAML, because the server parses it as YAML.
 pub(super) fn apply(apply: &Apply<'_>) -> Vec<u8> {
     let mut object = apply.object.clone();
-    let preconditions =
-        [("uid", apply.uid.map(Uid::as_str)), ("resourceVersion", apply.resource_version)];
+    let uid = apply.uid.map(Uid::to_string);
+    let preconditions = [("uid", uid.as_deref()), ("resourceVersion", apply.resource_version)];
     // Without `metadata` it is not an object, and the server rejects it.
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         let given = preconditions.into_iter().filter_map(|(field, value)| Some((field, value?)));

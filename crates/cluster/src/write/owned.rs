@@ -69,7 +69,7 @@ impl Writer {
     /// # Errors
     /// [`WriteError::Stale`] when the object was replaced by another one; [`WriteError::NotFound`].
     pub async fn change_owned(&self, it: Owned<'_>, mut patch: Value) -> Result<(), WriteError> {
-        patch["metadata"]["uid"] = it.uid.as_str().into();
+        patch["metadata"]["uid"] = it.uid.to_string().into();
         let body = ("application/merge-patch+json", patch.to_string().into());
         let call = patch_call(it.kind, (it.namespace, it.name), body);
         let attempted = Attempted::by(&call, Some(it.namespace), it.name, false);
@@ -90,7 +90,7 @@ impl Writer {
     /// # Errors
     /// As [`adopt`](Self::adopt).
     pub async fn let_go(&self, it: Owned<'_>, owner: &Uid) -> Result<(), WriteError> {
-        self.change_owners(it, |owners| owners.retain(|one| one["uid"] != owner.as_str())).await
+        self.change_owners(it, |owners| owners.retain(|one| one["uid"] != owner.to_string())).await
     }
 
     async fn change_owners(

@@ -23,7 +23,7 @@ impl Claimable for Pod {
     }
 
     fn controller(&self) -> Option<&ControllerRef> {
-        self.controller.as_ref()
+        self.controller.as_deref()
     }
 
     fn is_terminating(&self) -> bool {
@@ -42,7 +42,7 @@ impl Claimable for Revision {
     }
 
     fn controller(&self) -> Option<&ControllerRef> {
-        self.controller.as_ref()
+        self.controller.as_deref()
     }
 
     fn is_terminating(&self) -> bool {
@@ -150,12 +150,14 @@ impl<'a, T: Claimable> OwnerIndex<'a, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::controller::test_cluster::{Cluster, OTHERS, OURS, labels, pod};
 
     /// A reference with this kind, name and uid.
-    fn reference(kind: &str, name: &str, uid: &str) -> ControllerRef {
-        ControllerRef { kind: kind.into(), name: name.into(), uid: uid.into() }
+    fn reference(kind: &str, name: &str, uid: &str) -> Arc<ControllerRef> {
+        ControllerRef { kind: kind.into(), name: name.into(), uid: uid.into() }.into()
     }
 
     #[test]

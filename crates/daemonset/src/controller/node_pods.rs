@@ -210,7 +210,7 @@ mod tests {
     fn bound_before_unbound_then_older_then_by_name() {
         let of = |name: &str, bound, created: Option<i64>| Pod {
             target: if bound { PodTarget::Bound("n".into()) } else { PodTarget::Aimed("n".into()) },
-            created: created.map(at),
+            created: created.map(|second| at(second).into()),
             ..pod(name, "n")
         };
         let mut pods = [

@@ -80,7 +80,7 @@ impl StartTimes {
 /// below one second, the resolution of timestamps, is ignored.
 fn start_time(pod: &Pod) -> Option<Duration> {
     let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return None };
-    let time = Duration::try_from(since.duration_since(pod.created?)).ok()?;
+    let time = Duration::try_from(pod.created?.duration_until(since.into())).ok()?;
     (time >= Duration::from_secs(1)).then_some(time)
 }
 

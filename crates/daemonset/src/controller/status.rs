@@ -101,7 +101,7 @@ mod tests {
         cluster.nodes[1].taints = Box::new([taint("gpu:NoSchedule")]);
         let owned = |name: &str, node: &str, created, readiness| Pod {
             controller: Some(cluster.reference()),
-            created: Some(at(created)),
+            created: Some(at(created).into()),
             readiness,
             ..pod(name, node)
         };

@@ -202,13 +202,13 @@ impl Cluster {
     }
 
     /// The reference that makes a pod the DaemonSet's.
-    pub fn reference(&self) -> ControllerRef {
+    pub fn reference(&self) -> Arc<ControllerRef> {
         let DaemonSet { key, managed_by, uid, .. } = &self.daemon_set;
-        ControllerRef {
+        Arc::new(ControllerRef {
             kind: managed_by.owner_kind().into(),
             name: (*managed_by.owner_name(&key.name)).into(),
             uid: uid.clone(),
-        }
+        })
     }
 
     /// Replaces the DaemonSet by a record, so that no DaemonSet controller manages it.
@@ -245,7 +245,7 @@ impl Cluster {
 
     /// Makes the first `count` pods ready that are not ready, not terminating and satisfy `which`.
     pub fn make_ready(&mut self, count: usize, which: impl Fn(&Pod) -> bool) {
-        let since = Some(self.now);
+        let since = Some(self.now.into());
         let waiting = self.pods.iter_mut().filter(|pod| !pod.terminating && !pod.is_ready());
         for pod in waiting.filter(|pod| which(pod)).take(count) {
             pod.readiness = PodReadiness::Ready { since };
@@ -392,7 +392,7 @@ impl Cluster {
         }
         for node in step.create {
             let at = self.add_pods(node.as_str(), OURS, 1);
-            self.pods[at].created = Some(self.now);
+            self.pods[at].created = Some(self.now.into());
             self.pods[at].phase = PodPhase::Pending;
             seen.created.push(node.to_string());
         }

@@ -4,13 +4,23 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use arcstr::ArcStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::TextSet;
+use super::{ControllerRef, TextSet};
 
 /// A map of labels (or of `nodeSelector` pairs): sorted by key, each key once. Clones share it.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Labels(Arc<[(Arc<str>, Arc<str>)]>);
+pub struct Labels(Arc<Pairs>);
+
+/// Keys and values apart: the nodes of a cluster have few lists of keys, and share them.
+#[derive(Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Pairs {
+    /// Sorted, each once.
+    keys: Arc<[ArcStr]>,
+    /// In the order of their keys.
+    values: Box<[ArcStr]>,
+}
 
 impl Labels {
     /// The value under `key`.
@@ -19,24 +29,25 @@ impl Labels {
     }
 
     /// The value under `key`, shared instead of copied.
-    pub fn shared(&self, key: &str) -> Option<&Arc<str>> {
+    pub fn shared(&self, key: &str) -> Option<&ArcStr> {
         // Most keys differ in length, so for short lists this is faster than a binary search.
-        self.0.iter().find(|(other, _)| **other == *key).map(|(_, value)| value)
+        let at = self.0.keys.iter().position(|other| **other == *key)?;
+        Some(&self.0.values[at])
     }
 
     /// All pairs, sorted by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.0.iter().map(|(k, v)| (&**k, &**v))
+        self.0.keys.iter().zip(&self.0.values).map(|(k, v)| (&**k, &**v))
     }
 
     /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.keys.is_empty()
     }
 
     /// Number of pairs.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.keys.len()
     }
 }
 
@@ -47,17 +58,21 @@ impl fmt::Debug for Labels {
 }
 
 /// If a key occurs twice, the last value is kept.
-impl<K: Into<Arc<str>>, V: Into<Arc<str>>> FromIterator<(K, V)> for Labels {
+impl<K: Into<ArcStr>, V: Into<ArcStr>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
-        let mut pairs: Vec<(Arc<str>, Arc<str>)> = pairs.collect();
-        // The pairs are usually sorted already. The sort is stable: the last of equal keys is kept.
-        pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        pairs.reverse();
-        pairs.dedup_by(|(a, _), (b, _)| a == b);
-        pairs.reverse();
-        Self(pairs.into())
+        let (keys, values) = sorted(pairs.collect()).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
+        Self(Arc::new(Pairs { keys: keys.into(), values: values.into() }))
     }
+}
+
+fn sorted(mut pairs: Vec<(ArcStr, ArcStr)>) -> Vec<(ArcStr, ArcStr)> {
+    // The pairs are usually sorted already. The sort is stable: the last of equal keys is kept.
+    pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+    pairs.reverse();
+    pairs.dedup_by(|(a, _), (b, _)| a == b);
+    pairs.reverse();
+    pairs
 }
 
 impl Serialize for Labels {
@@ -77,19 +92,23 @@ impl<'de> Deserialize<'de> for Labels {
 /// Keeps one copy of each text while a snapshot is read.
 #[derive(Debug, Default)]
 pub struct Interner {
-    texts: TextSet<Arc<str>>,
+    texts: TextSet<ArcStr>,
+    /// The lists of keys of all labels.
+    keys: TextSet<Arc<[ArcStr]>>,
     /// The last labels, the newest first: a node has two kinds, its labels and its resources.
     recent: [Labels; 2],
+    /// The last controller.
+    controller: Option<Arc<ControllerRef>>,
 }
 
 impl Interner {
     /// The one shared copy of `text`.
-    pub fn share(&mut self, text: &str) -> Arc<str> {
+    pub fn share(&mut self, text: &str) -> ArcStr {
         if let Some(known) = self.texts.get(text) {
-            return Arc::clone(known);
+            return known.clone();
         }
-        let new: Arc<str> = text.into();
-        self.texts.insert(Arc::clone(&new));
+        let new = ArcStr::from(text);
+        self.texts.insert(new.clone());
         new
     }
 
@@ -105,11 +124,34 @@ impl Interner {
         if let Some(at) = self.recent.iter().position(is_equal) {
             self.recent[..=at].rotate_right(1);
         } else {
-            let new = pairs.map(|(key, value)| (self.share(key), self.share(value))).collect();
-            let [first, _] = std::mem::take(&mut self.recent);
-            self.recent = [new, first];
+            let pairs = pairs.map(|(key, value)| (self.share(key), self.share(value)));
+            let (keys, values) = sorted(pairs.collect()).into_iter().unzip::<_, _, _, Vec<_>>();
+            let keys = self.share_keys(keys);
+            let new = Labels(Arc::new(Pairs { keys, values: values.into() }));
+            self.recent.rotate_right(1);
+            self.recent[0] = new;
         }
         self.recent[0].clone()
+    }
+
+    fn share_keys(&mut self, keys: Vec<ArcStr>) -> Arc<[ArcStr]> {
+        if let Some(known) = self.keys.get(&*keys) {
+            return Arc::clone(known);
+        }
+        let new: Arc<[ArcStr]> = keys.into();
+        self.keys.insert(Arc::clone(&new));
+        new
+    }
+
+    /// The controller of an object. Neighbours in a list often have the same one and share it.
+    pub fn controller(&mut self, kind: &str, name: &str, uid: &str) -> Arc<ControllerRef> {
+        let is_same =
+            |it: &&Arc<ControllerRef>| it.uid == uid && it.name == name && it.kind == kind;
+        if let Some(known) = self.controller.as_ref().filter(is_same) {
+            return Arc::clone(known);
+        }
+        let new = ControllerRef { kind: self.share(kind), name: self.share(name), uid: uid.into() };
+        Arc::clone(self.controller.insert(Arc::new(new)))
     }
 }
 
@@ -144,6 +186,6 @@ mod tests {
     fn interning_shares_equal_texts() {
         let mut interner = Interner::default();
         let (a, b) = (interner.share("zone"), interner.share("zone"));
-        assert!(Arc::ptr_eq(&a, &b));
+        assert!(ArcStr::ptr_eq(&a, &b));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
 
+use arcstr::ArcStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ macro_rules! name_type {
             Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
         )]
         #[serde(transparent)]
-        pub struct $name(Arc<str>);
+        pub struct $name(#[schemars(with = "String")] ArcStr);
 
         impl $name {
             /// The text of the name.
@@ -52,8 +52,8 @@ macro_rules! name_type {
             }
         }
 
-        impl From<Arc<str>> for $name {
-            fn from(text: Arc<str>) -> Self {
+        impl From<ArcStr> for $name {
+            fn from(text: ArcStr) -> Self {
                 Self(text)
             }
         }
@@ -103,10 +103,6 @@ name_type!(
 name_type!(
     /// `metadata.name` of a `ControllerRevision`.
     RevisionName
-);
-name_type!(
-    /// `metadata.uid`: an object's identity, never used again after it is deleted.
-    Uid
 );
 name_type!(
     /// Value of the label `controller-revision-hash`, which identifies a pod's template.

@@ -6,13 +6,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 
-use jiff::Timestamp;
+use arcstr::ArcStr;
 
 use super::{
     CheckKind, LabelSelector, NamespaceName, NodeName, PodName, PodReadiness, PodsCheck,
-    PolicySpec, Uid,
+    PolicySpec, Time, Uid,
 };
 
 /// A pod that has not ended.
@@ -27,13 +26,13 @@ pub struct Neighbour {
     /// `spec.nodeName`; `None` while it is not scheduled.
     pub node: Option<NodeName>,
     /// `metadata.creationTimestamp`.
-    pub created: Option<Timestamp>,
+    pub created: Option<Time>,
     /// Condition `Ready`.
     pub readiness: PodReadiness,
     /// Whether `metadata.deletionTimestamp` is set.
     pub terminating: bool,
     /// The resources of the query that it requests.
-    pub resources: Box<[Arc<str>]>,
+    pub resources: Box<[ArcStr]>,
 }
 
 impl Neighbour {

@@ -1,10 +1,8 @@
 //! A node, with the fields that planning needs.
 
-use std::sync::Arc;
+use arcstr::ArcStr;
 
-use jiff::Timestamp;
-
-use super::{Labels, NodeName, Taint, Uid};
+use super::{Labels, NodeName, Taint, Time, Uid};
 
 /// One node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,18 +24,18 @@ pub struct Node {
     /// `status.allocatable`: the amount of each resource that pods may request, as served.
     pub allocatable: Labels,
     /// `metadata.creationTimestamp`.
-    pub created: Option<Timestamp>,
+    pub created: Option<Time>,
 }
 
 /// A condition of a node, without its heartbeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeCondition {
     /// `type`, such as `NetworkUnavailable`.
-    pub kind: Arc<str>,
+    pub kind: ArcStr,
     /// `status`: `True`, `False` or `Unknown`.
-    pub status: Arc<str>,
+    pub status: ArcStr,
     /// `lastTransitionTime`.
-    pub since: Option<Timestamp>,
+    pub since: Option<Time>,
 }
 
 impl Node {
@@ -61,12 +59,12 @@ pub enum NodeReadiness {
     /// Status `False`, reported by the kubelet.
     NotReady {
         /// Time of the transition (`lastTransitionTime`).
-        since: Option<Timestamp>,
+        since: Option<Time>,
     },
     /// Status `Unknown`, or no condition: the kubelet does not report.
     Unknown {
         /// Time of the transition (`lastTransitionTime`).
-        since: Option<Timestamp>,
+        since: Option<Time>,
     },
 }
 

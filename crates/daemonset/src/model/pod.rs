@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use arcstr::ArcStr;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Labels, NamespaceName, NodeName, PodName, REVISION_HASH_LABEL, RevisionHash,
-    TEMPLATE_GENERATION_LABEL, Uid,
+    TEMPLATE_GENERATION_LABEL, Time, Uid,
 };
 
 /// One pod.
@@ -21,7 +22,7 @@ pub struct Pod {
     /// All labels.
     pub labels: Labels,
     /// The owner reference with `controller: true`; `None` is an orphan.
-    pub controller: Option<ControllerRef>,
+    pub controller: Option<Arc<ControllerRef>>,
     /// The node that it is bound to or aimed at.
     pub target: PodTarget,
     /// `status.phase`.
@@ -29,13 +30,13 @@ pub struct Pod {
     /// Condition `Ready`.
     pub readiness: PodReadiness,
     /// `metadata.creationTimestamp`.
-    pub created: Option<Timestamp>,
+    pub created: Option<Time>,
     /// Whether `metadata.deletionTimestamp` is set.
     pub terminating: bool,
     /// Restarts of all containers together.
     pub restarts: u32,
     /// The last time that one of its containers started or terminated, by the kubelet's clock.
-    pub containers_changed: Option<Timestamp>,
+    pub containers_changed: Option<Time>,
     /// The reason why it does not run, from the kubelet or the scheduler.
     pub container_failure: Option<Box<ContainerFailure>>,
     /// Further information about a pod that is not Ready, for display only.
@@ -46,9 +47,9 @@ pub struct Pod {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerRef {
     /// Kind of the owner, such as `DaemonSet`.
-    pub kind: Arc<str>,
+    pub kind: ArcStr,
     /// Name of the owner.
-    pub name: Arc<str>,
+    pub name: ArcStr,
     /// Identity of the owner; this decides, the name does not.
     pub uid: Uid,
 }
@@ -85,12 +86,12 @@ pub enum PodReadiness {
     /// Not `True`, or no such condition.
     NotReady {
         /// Time of the transition from Ready (`lastTransitionTime`); `None` if it never was Ready.
-        since: Option<Timestamp>,
+        since: Option<Time>,
     },
     /// `True` since this moment (`lastTransitionTime`).
     Ready {
         /// `None` when the condition carries no transition time.
-        since: Option<Timestamp>,
+        since: Option<Time>,
     },
 }
 
@@ -165,7 +166,7 @@ impl Pod {
             PodReadiness::NotReady { since: _ } => false,
             PodReadiness::Ready { since } => {
                 let wanted = SignedDuration::from_secs(min_ready_seconds.into());
-                wanted.is_zero() || since.is_some_and(|since| now.duration_since(since) >= wanted)
+                wanted.is_zero() || since.is_some_and(|since| since.duration_until(now) >= wanted)
             }
         }
     }
@@ -180,8 +181,10 @@ impl Pod {
     pub fn up_since(&self) -> Option<Timestamp> {
         match self.readiness {
             PodReadiness::NotReady { since: _ } => None,
-            PodReadiness::Ready { since } => since
-                .map(|since| self.containers_changed.map_or(since, |changed| changed.max(since))),
+            PodReadiness::Ready { since } => {
+                let since = since?;
+                Some(self.containers_changed.map_or(since, |changed| changed.max(since)).into())
+            }
         }
     }
 
@@ -231,14 +234,14 @@ mod tests {
             created: None,
             terminating: false,
             restarts: 0,
-            containers_changed: containers_changed.map(at),
+            containers_changed: containers_changed.map(|second| at(second).into()),
             container_failure: None,
             unready: None,
         }
     }
 
     fn ready(since: i64) -> PodReadiness {
-        PodReadiness::Ready { since: Some(at(since)) }
+        PodReadiness::Ready { since: Some(at(since).into()) }
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub struct Revision {
     /// All annotations: the DaemonSet's annotations when the revision was created.
     pub annotations: Labels,
     /// The owner reference with `controller: true`.
-    pub controller: Option<ControllerRef>,
+    pub controller: Option<Arc<ControllerRef>>,
     /// Its number.
     pub number: RevisionNumber,
     /// `data`: `{"spec":{"template":{…,"$patch":"replace"}}}`.

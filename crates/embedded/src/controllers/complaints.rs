@@ -25,7 +25,7 @@ pub(super) fn warn(
 ) {
     let namespace = about.namespace.as_str();
     let is_same = |event: &Value| {
-        event["involvedObject"]["uid"] == uid.as_str()
+        event["involvedObject"]["uid"] == uid.to_string()
             && event["reason"] == reason
             && event["message"] == message
     };

@@ -131,9 +131,9 @@ impl DaemonSets {
         moment: &mut Moment<'_>,
     ) {
         let is_gone = change == Change::Deleted || pod.terminating;
-        let owner = owner(moment, &pod.namespace, pod.controller.as_ref());
+        let owner = owner(moment, &pod.namespace, pod.controller.as_deref());
         if let Some(before) = before.filter(|before| before.controller != pod.controller)
-            && let Some(key) = self::owner(moment, &before.namespace, before.controller.as_ref())
+            && let Some(key) = self::owner(moment, &before.namespace, before.controller.as_deref())
         {
             wake(moment, key);
         }

@@ -149,7 +149,7 @@ impl Kubelets {
     /// Starts the termination of a pod: its processes get their grace period.
     fn end(&mut self, object: &Object, moment: &mut Moment<'_>) {
         let Some(held) = self.pods.get_mut(object.key()) else { return };
-        let stop = stretched(moment, moment.timings.stop, &["stop", held.uid.as_str()]);
+        let stop = stretched(moment, moment.timings.stop, &["stop", &held.uid.to_string()]);
         let limit = object.meta().deleted.unwrap_or(Timestamp::MAX);
         let at = match held.doing {
             Doing::Ending(before) => before.min(limit),
@@ -169,7 +169,7 @@ impl Kubelets {
         let here = self.pulled.get(node);
         let are_here = here.is_some_and(|here| all.into_iter().all(|it| here.contains(&it.image)));
         let start = moment.timings.start_of(images.iter().copied(), are_here);
-        let start = stretched(moment, start, &["start", object.meta().uid.as_str()]);
+        let start = stretched(moment, start, &["start", &object.meta().uid.to_string()]);
         // Without a probe, a container is ready as soon as it has started.
         let (creating, ready) =
             if spec.is_probed() { (start / 2, start / 2) } else { (start, Duration::ZERO) };

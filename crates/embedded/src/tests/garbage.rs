@@ -23,7 +23,7 @@ fn family() -> Store {
     for (name, node) in [("bound", "n"), ("unbound", "")] {
         let mut pod = pod(name);
         pod["spec"]["nodeName"] = node.into();
-        pod["metadata"]["ownerReferences"] = reference(owner.meta().uid.as_str());
+        pod["metadata"]["ownerReferences"] = reference(&owner.meta().uid.to_string());
         verbs.create(Kind::Pod, "team", pod).unwrap();
     }
     let mut stranger = pod("stranger");

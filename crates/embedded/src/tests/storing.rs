@@ -109,7 +109,7 @@ fn loaded_objects_keep_their_identity_without_an_event() {
     object["metadata"]["resourceVersion"] = "77".into();
     object["status"] = json!({"phase": "Running"});
     let loaded = store.load(Kind::Pod, object).unwrap();
-    assert_eq!((loaded.meta().uid.as_str(), loaded.version(), store.version()), ("u", 77, 77));
+    assert_eq!((&*loaded.meta().uid.to_string(), loaded.version(), store.version()), ("u", 77, 77));
     assert_eq!(store.events_after(Kind::Pod, 77).unwrap().count(), 0);
     assert_eq!(store.events_after(Kind::Node, 76).err().unwrap().oldest, 77);
 }

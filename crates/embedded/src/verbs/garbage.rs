@@ -116,6 +116,6 @@ impl Verbs<'_> {
 fn disown(object: &mut Value, uid: &Uid) {
     let references = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
     let others: Vec<Value> =
-        references.into_iter().filter(|it| it["uid"] != uid.as_str()).collect();
+        references.into_iter().filter(|it| it["uid"] != uid.to_string()).collect();
     object["metadata"]["ownerReferences"] = json!(others);
 }

@@ -162,7 +162,7 @@ pub(super) fn check_place(target: Target<'_>, object: &mut Value) -> Result<(), 
 /// Validates the uid (upstream: `storage.Preconditions.Check`).
 fn check_uid(target: Target<'_>, live: &Object, object: &Value) -> Result<(), Status> {
     let (sent, uid) = (metadata::text(object, "uid"), &live.meta().uid);
-    if sent.is_empty() || sent == uid.as_str() {
+    if sent.is_empty() || uid == sent {
         return Ok(());
     }
     let key = target.kind.storage_path();

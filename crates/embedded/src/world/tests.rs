@@ -98,7 +98,7 @@ fn muddled(fleet: &Snapshot, seed: u64) -> Snapshot {
     let mut snapshot = fleet.clone();
     snapshot.nodes.retain(|node| dice(5, &["keep", node.name.as_str()]) == 0);
     snapshot.pods.retain(|pod| dice(4, &["keep", pod.name.as_str()]) == 0);
-    let since = Some(fleet.observed_at - Duration::from_mins(1));
+    let since = Some((fleet.observed_at - Duration::from_mins(1)).into());
     for node in &mut snapshot.nodes {
         let name = node.name.to_string();
         let (readiness, status, since) = match dice(6, &["ready", &name]) {

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-
 use super::{AskedCheck, CheckRole, CheckVerdict, CheckedNodes, ToAsk};
 use crate::checks::{
     CheckAnswer, CheckReason, CheckedCluster, CheckedNode, Found, gate, precondition,
 };
-use daemonset::model::{CheckKind, DaemonSet, DaemonSetKey, Neighbours, NodeName, Snapshot};
+use daemonset::model::{CheckKind, DaemonSet, DaemonSetKey, Neighbours, NodeName, Snapshot, Time};
 
 /// The cluster that answers.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +103,7 @@ fn answer(found: &Found) -> CheckAnswer {
 }
 
 /// The creation of the DaemonSet's newest pod on each node.
-fn newest_pods<'s>(live: &DaemonSet, snapshot: &'s Snapshot) -> BTreeMap<&'s NodeName, Timestamp> {
+fn newest_pods<'s>(live: &DaemonSet, snapshot: &'s Snapshot) -> BTreeMap<&'s NodeName, Time> {
     let mut newest = BTreeMap::new();
     for pod in snapshot.pods_in(&live.key.namespace) {
         let is_ours = pod.controller.as_ref().is_some_and(|owner| owner.uid == live.uid);

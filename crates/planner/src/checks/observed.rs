@@ -14,7 +14,7 @@ use super::judge::CheckAnswer;
 use super::reason::{CheckReason, ConditionFinding, PodFinding};
 use daemonset::model::{
     Check, CheckKind, ExpectedPods, Neighbour, Neighbours, Node, NodeName, PodReadiness, PodsCheck,
-    PodsOn, Uid,
+    PodsOn, Time, Uid,
 };
 
 /// Number of nodes or pods that a reason names.
@@ -26,7 +26,7 @@ pub struct CheckedNode<'a> {
     /// The node.
     pub node: &'a Node,
     /// The creation of the DaemonSet's new pod there; `None` if it has none.
-    pub pod_created: Option<Timestamp>,
+    pub pod_created: Option<Time>,
 }
 
 /// The cluster as a check sees it.
@@ -163,7 +163,7 @@ fn conditions(
                     condition: name.clone(),
                     status: condition.map(|it| it.status.to_string()),
                     expected: expected.clone(),
-                    since: condition.and_then(|it| it.since),
+                    since: condition.and_then(|it| it.since).map(Timestamp::from),
                 })
             };
             match condition {
@@ -182,9 +182,9 @@ fn conditions(
 }
 
 /// The time at which something bad fails a gate; `None` if it does already.
-fn fails_at(check: &Check, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+fn fails_at(check: &Check, since: Time, now: Timestamp) -> Option<Timestamp> {
     let seconds = SignedDuration::from_secs(check.interval.0.into());
-    let at = since.saturating_add(seconds).unwrap_or(Timestamp::MAX);
+    let at = Timestamp::from(since).saturating_add(seconds).unwrap_or(Timestamp::MAX);
     (at > now).then_some(at)
 }
 
@@ -225,7 +225,7 @@ impl<'a> Others<'a> {
     fn became_unready(
         &self,
         pods: &'a [Neighbour],
-        new_pod: Option<Timestamp>,
+        new_pod: Option<Time>,
         check: &Check,
         at: Option<usize>,
         found: &mut Found,
@@ -251,7 +251,8 @@ impl<'a> Others<'a> {
     }
 }
 
-fn named(pod: &Neighbour, since: Option<Timestamp>) -> PodFinding {
+fn named(pod: &Neighbour, since: Option<Time>) -> PodFinding {
+    let since = since.map(Timestamp::from);
     PodFinding { pod: pod.to_string(), node: pod.node.clone(), since }
 }
 

@@ -1,6 +1,7 @@
 //! The plan of one DaemonSet, step by step.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -362,7 +363,7 @@ fn untouched(change: Change, live: Option<&DaemonSet>) -> Option<Reason> {
 fn leave_alone(nodes: &mut [NodePlan], reason: &Reason) {
     for node in nodes {
         node.action = Action::Keep;
-        node.reasons.insert(0, reason.clone().into());
+        Arc::make_mut(&mut node.reasons).insert(0, reason.clone().into());
         for pod in &mut node.pods {
             pod.fate = super::document::Fate::Keep;
         }

@@ -72,7 +72,7 @@ fn hash_nodes<'a>(nodes: impl Iterator<Item = &'a NodePlan>) -> String {
         add(node.action.symbol());
         add(node.wave.map(|wave| wave.to_string()).as_deref().unwrap_or_default());
         for pod in &node.pods {
-            add(pod.uid.as_str());
+            pod.uid.with_text(&mut add);
             add(match pod.fate {
                 Fate::Keep => "keep",
                 Fate::Delete => "delete",

@@ -280,13 +280,13 @@ fn explained(
         rules: placement::explain(template, place).iter().map(RuleReport::from).collect(),
         may_start: judged.may_start,
         may_stay: judged.may_stay,
-        pods: plan.pods,
+        pods: plan.pods.into(),
         action: plan.action,
         wave: plan.wave,
         wave_name: None,
         is_later: false,
         waits_for: Vec::new(),
-        reasons: plan.reasons,
+        reasons: plan.reasons.to_vec(),
         logs: Vec::new(),
     })
 }

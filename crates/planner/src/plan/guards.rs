@@ -334,7 +334,7 @@ fn deadlock(
         return None;
     }
     let blocked =
-        plan.nodes.iter().flat_map(|node| &node.reasons).filter_map(|coded| match coded.reason {
+        plan.nodes.iter().flat_map(|node| &*node.reasons).filter_map(|coded| match coded.reason {
             Reason::MaxUnavailableReached { unavailable, allowed } => Some((unavailable, allowed)),
             _ => None,
         });

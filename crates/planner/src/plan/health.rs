@@ -1,6 +1,8 @@
 //! Pod failures on a node: the reasons why it has no available pod although no action is planned,
 //! or has a pod that it should not have. For `status` and `explain`.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::coded::Coded;
@@ -33,7 +35,10 @@ pub(super) fn add_ailments(daemon_set_view: &DaemonSetView<'_>, plan: &mut NodeP
     };
     let node_known = plan.reasons.iter().any(|coded| says_node_unready(&coded.reason));
     let new = ailments.into_iter().filter(|reason| !(node_known && says_node_unready(reason)));
-    plan.reasons.extend(new.map(Coded::from));
+    let mut new = new.map(Coded::from).peekable();
+    if new.peek().is_some() {
+        Arc::make_mut(&mut plan.reasons).extend(new);
+    }
 }
 
 fn says_node_unready(reason: &Reason) -> bool {
@@ -93,7 +98,8 @@ pub fn node_not_ready(node: &Node, now: Timestamp) -> Option<Reason> {
     match node.readiness {
         NodeReadiness::Ready => None,
         NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
-            let seconds = since.map(|since| now.duration_since(since).as_secs());
+            let seconds = since.map(|since| since.duration_until(now).as_secs());
+            let since = since.map(Timestamp::from);
             Some(Reason::NodeNotReady(NotReadyNode { since, seconds }.into()))
         }
     }

@@ -73,7 +73,7 @@ pub fn measures(drift: &Drift, snapshot: &Snapshot) -> Vec<Measured> {
         snapshot.pods.iter().map(|pod| ((&pod.namespace, &pod.name), pod)).collect();
     let age = |namespace: &NamespaceName, name: &PodName| {
         let created = pods.get(&(namespace, name))?.created?;
-        Some(snapshot.observed_at.duration_since(created).as_secs())
+        Some(created.duration_until(snapshot.observed_at).as_secs())
     };
     drift
         .daemon_sets

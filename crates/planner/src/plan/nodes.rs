@@ -110,8 +110,14 @@ pub(super) fn planned_nodes(
     let (mut nodes, mut budget_views) =
         (Vec::with_capacity(reported), Vec::with_capacity(reported));
     for at in all.clone().filter(is_reported) {
-        let PlannedNode { plan, budget_view } =
+        let PlannedNode { mut plan, budget_view } =
             planner.outcome(at, &planner.view.fleet.nodes()[at], &now);
+        match nodes.last() {
+            Some(NodePlan { reasons, .. }) if *reasons == plan.reasons => {
+                plan.reasons = Arc::clone(reasons);
+            }
+            Some(_) | None => {}
+        }
         nodes.push(plan);
         budget_views.push(budget_view);
     }
@@ -147,8 +153,8 @@ impl NodePlanner<'_> {
             name: node.name.clone(),
             action: verdict.action,
             wave: None,
-            pods: Vec::new(),
-            reasons: Vec::new(),
+            pods: Box::default(),
+            reasons: Arc::default(),
         };
         if verdict.action != Action::Keep || self.described == Described::All {
             self.describe(&mut plan, &fates, placement, verdict.reasons);
@@ -170,16 +176,14 @@ impl NodePlanner<'_> {
         placement: &Placement,
         mut reasons: Vec<Reason>,
     ) {
-        let own = fates.iter();
         let obstacle = obstacle_to_successor(placement, fates);
-        plan.pods =
-            own.map(|(pod, fate)| self.pod_plan(pod, fate, obstacle, plan.action)).collect();
+        let own = fates.iter().map(|(pod, fate)| self.pod_plan(pod, fate, obstacle, plan.action));
         let released = self.released.get(&plan.name).into_iter().flatten();
-        plan.pods.extend(released.map(|pod| released_plan(pod)));
+        plan.pods = own.chain(released.map(|pod| released_plan(pod))).collect();
         if fates.iter().any(|(pod, _)| self.adopted.contains(&pod.uid)) {
             reasons.push(Reason::Adopted);
         }
-        plan.reasons = reasons.into_iter().map(Coded::from).collect();
+        plan.reasons = Arc::new(reasons.into_iter().map(Coded::from).collect());
     }
 
     /// The fate of a pod on an existing node.
@@ -346,7 +350,13 @@ impl NodePlanner<'_> {
             reasons.push(Reason::Adopted.into());
         }
         Some(PlannedNode {
-            plan: NodePlan { name: node.clone(), action, wave: None, pods, reasons },
+            plan: NodePlan {
+                name: node.clone(),
+                action,
+                wave: None,
+                pods: pods.into(),
+                reasons: reasons.into(),
+            },
             budget_view: BudgetView {
                 desired: false,
                 node: NodeBudgetState::Ready,
@@ -471,8 +481,8 @@ fn node_standing(node: &Node, now: Timestamp) -> NodeBudgetState {
     match node.readiness {
         NodeReadiness::Ready => NodeBudgetState::Ready,
         NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
-            let seconds = since.map(|since| now.duration_since(since).as_secs());
-            NodeBudgetState::NotReady { since, seconds }
+            let seconds = since.map(|since| since.duration_until(now).as_secs());
+            NodeBudgetState::NotReady { since: since.map(Timestamp::from), seconds }
         }
     }
 }

@@ -219,7 +219,7 @@ fn nodes(pods: &[&Pod], cascade: Cascade) -> Vec<NodePlan> {
         action,
         wave: None,
         pods: pods.into_iter().map(|pod| pod_plan(pod, fate, reason.clone())).collect(),
-        reasons: vec![reason.clone().into()],
+        reasons: vec![reason.clone().into()].into(),
     };
     by_node.into_iter().map(node).collect()
 }

@@ -203,11 +203,11 @@ fn pulling(live: &DaemonSet, snapshot: &Snapshot) -> Vec<NodeName> {
 /// The reasons why a node is not up to date or not available: its action and its pod failures.
 fn obstacles(daemon_set_view: &DaemonSetView<'_>, mut plan: NodePlan) -> Option<NodeObstacles> {
     if plan.action == Action::Keep {
-        plan.reasons.clear();
+        plan.reasons = Arc::default();
     }
     health::add_ailments(daemon_set_view, &mut plan);
     let NodePlan { name: node, reasons, .. } = plan;
-    (!reasons.is_empty()).then_some(NodeObstacles { node, reasons })
+    (!reasons.is_empty()).then(|| NodeObstacles { node, reasons: reasons.to_vec() })
 }
 
 /// Computes the counters by the stricter rules.

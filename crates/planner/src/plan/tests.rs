@@ -233,7 +233,7 @@ fn a_surge_brings_the_new_pod_first() {
 #[test]
 fn a_not_ready_node_is_skipped() {
     let mut cluster = settled(3);
-    let since = Some(at(400));
+    let since = Some(at(400).into());
     cluster.nodes[1].readiness = NodeReadiness::Unknown { since };
     cluster.pods[1].readiness = PodReadiness::NotReady { since: None };
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));

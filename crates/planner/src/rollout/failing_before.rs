@@ -15,7 +15,7 @@ use crate::plan::{PauseState, PausedRollout};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::limits::allows_surge;
-use daemonset::model::{DaemonSet, Pod, PodReadiness};
+use daemonset::model::{DaemonSet, Pod, PodReadiness, Time};
 
 /// When the rollout of the target began.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl Step<'_, '_> {
         let pace = &self.task.pace;
         match pod.readiness {
             PodReadiness::NotReady { since } => {
-                let late = |at| self.now.duration_since(at) > self.timeout();
+                let late = |at: Time| at.duration_until(self.now) > self.timeout();
                 has_failed_permanently(pod) || since.or(pod.created).is_some_and(late)
             }
             PodReadiness::Ready { since: _ } => {

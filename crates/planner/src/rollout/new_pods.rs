@@ -16,7 +16,7 @@ use super::state::{Awaited, Creates, GRACE, Pods, Waiting};
 use super::view::{NodeView, PodState, RolloutView};
 use crate::classification::{NodeBudget, has_failed_permanently};
 use crate::plan::not_available;
-use daemonset::model::{NodeName, Pod, PolicySpec};
+use daemonset::model::{NodeName, Pod, PolicySpec, Time};
 
 /// Whether a node without an available pod may have one soon: it is Ready, and its pod, if there is
 /// one, has no permanent failure.
@@ -111,8 +111,8 @@ impl Judge<'_, '_> {
     fn begin(&self, pod: Option<&Pod>) -> Timestamp {
         let created = pod.and_then(|pod| pod.created).filter(|created| *created <= self.now);
         created
-            .filter(|created| self.now.duration_since(*created) <= self.deadline())
-            .unwrap_or(self.now)
+            .filter(|created| created.duration_until(self.now) <= self.deadline())
+            .map_or(self.now, Timestamp::from)
     }
 
     fn deadline(&self) -> SignedDuration {
@@ -173,8 +173,8 @@ impl Judge<'_, '_> {
     /// Fails if the pod restarted more often than allowed, available in between or not. Restarts of
     /// a pod that is older than the deadline, and than the rollout, say nothing about the template.
     fn restarts(&mut self, node_view: &NodeView<'_>, pod: &Pod) {
-        let young = |created| {
-            self.now.duration_since(created) <= self.deadline()
+        let young = |created: Time| {
+            created.duration_until(self.now) <= self.deadline()
                 || self.started_at.is_some_and(|started| created >= started)
         };
         if pod.restarts > self.pace.max_restarts && pod.created.is_none_or(young) {

@@ -346,7 +346,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
             PodReadiness::Ready { since: _ } => false,
             PodReadiness::NotReady { since: None } => true,
             PodReadiness::NotReady { since: Some(since) } => {
-                let long = self.view.now.duration_since(since) >= LONG_NOT_READY;
+                let long = since.duration_until(self.view.now) >= LONG_NOT_READY;
                 long || has_failed_permanently(pod)
             }
         }
@@ -418,7 +418,9 @@ impl<'s, 'a> Replacement<'s, 'a> {
         });
         in_scope
             .map(|Outdated { at: _, node_view: _, pod }| match pod.readiness {
-                PodReadiness::NotReady { since } => since.unwrap_or(self.view.now) + LONG_NOT_READY,
+                PodReadiness::NotReady { since } => {
+                    since.map_or(self.view.now, Timestamp::from) + LONG_NOT_READY
+                }
                 PodReadiness::Ready { since: _ } => {
                     self.view.available_at(pod).unwrap_or(self.view.now)
                 }
@@ -451,7 +453,7 @@ pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
         };
         let lately = match pod.readiness {
             PodReadiness::NotReady { since: Some(since) } => {
-                view.now.duration_since(since) < LONG_NOT_READY && !has_failed_permanently(pod)
+                since.duration_until(view.now) < LONG_NOT_READY && !has_failed_permanently(pod)
             }
             PodReadiness::NotReady { since: None } | PodReadiness::Ready { since: _ } => false,
         };

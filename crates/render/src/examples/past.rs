@@ -203,7 +203,7 @@ fn edited() -> Vec<Deviation> {
             .map(|it| NodeDrift {
                 node: it.name,
                 pods: it.pods.into_iter().map(|pod| pod.name).collect(),
-                reasons: it.reasons,
+                reasons: it.reasons.to_vec(),
             })
             .to_vec()
     };

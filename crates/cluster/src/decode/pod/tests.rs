@@ -183,7 +183,7 @@ fn phase_readiness_and_restarts() {
             r#"{{"conditions":[{{"type":"Ready","status":"{status}","lastTransitionTime":"2026-01-01T00:00:00Z"}}]}}"#
         )
     };
-    let since = Some(at("2026-01-01T00:00:00Z"));
+    let since = Some(at("2026-01-01T00:00:00Z").into());
     assert_eq!(pod("{}", &ready("True")).readiness, PodReadiness::Ready { since });
     assert_eq!(pod("{}", &ready("False")).readiness, PodReadiness::NotReady { since });
     for (started, since) in [("2025-12-31T23:59:59Z", None), ("2025-12-31T23:59:58Z", since)] {
@@ -217,6 +217,10 @@ fn the_last_start_or_termination_of_a_container() {
             Some("2026-01-01T00:00:12Z"),
         ),
     ] {
-        assert_eq!(pod("{}", &status).containers_changed, want.map(at), "{status}");
+        assert_eq!(
+            pod("{}", &status).containers_changed,
+            want.map(|want| at(want).into()),
+            "{status}"
+        );
     }
 }

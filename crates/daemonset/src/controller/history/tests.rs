@@ -119,7 +119,7 @@ fn controlled_histories() {
         ("terminating", 7, "x"),
     ]);
     cluster.revisions[0].controller = None;
-    cluster.revisions[1].controller.as_mut().unwrap().uid = "another".into();
+    Arc::make_mut(cluster.revisions[1].controller.as_mut().unwrap()).uid = "another".into();
     cluster.revisions[2].controller = None;
     cluster.revisions[2].labels = labels(OTHERS);
     cluster.revisions[3].controller = None;
@@ -173,7 +173,7 @@ fn launch_with_hash_collision() {
         |count| Err(Error::NameTaken { name: name.as_str().into(), collision_count: count });
     assert_eq!(collision(&cluster), taken(1));
     // Whatever its owner.
-    cluster.revisions[0].controller.as_mut().unwrap().uid = "another".into();
+    Arc::make_mut(cluster.revisions[0].controller.as_mut().unwrap()).uid = "another".into();
     assert_eq!(collision(&cluster), taken(1));
     cluster.daemon_set.status.collision_count = Some(1);
     assert_eq!(collision(&cluster), Ok(()), "the next sync hashes with the count");
@@ -184,7 +184,7 @@ fn an_existing_name_with_the_same_template_is_used() {
     let mut cluster = cluster(&[("old", 4, "x")]);
     let name = format!("foo-{}", cluster.hash());
     let mut same = revision(&cluster, &name, 1, "foo/bar");
-    same.controller.as_mut().unwrap().uid = "another".into();
+    Arc::make_mut(same.controller.as_mut().unwrap()).uid = "another".into();
     cluster.revisions.push(same);
     let hash = |cluster: &Cluster| with_history(cluster, |it| it.unwrap().current.hash());
     assert_eq!(constructed(&cluster), (format!("found {name}"), strings(&["old"])));

@@ -238,7 +238,7 @@ fn surge_deals_with_existing_pods() {
 /// Makes a pod that was added with the current hash an outdated one.
 fn make_old(pod: &mut Pod, created: i64, readiness: PodReadiness) {
     pod.labels = labels(OURS);
-    pod.created = Some(at(created));
+    pod.created = Some(at(created).into());
     pod.readiness = readiness;
 }
 
@@ -249,9 +249,9 @@ fn surging(new_ready_since: Option<i64>, oldest: PodReadiness) -> Cluster {
     let mut cluster = Cluster::of(5);
     cluster.set_limits(&json!(0), &json!(1));
     let new = cluster.add_pods("node-1", OURS, 3);
-    cluster.pods[new].created = Some(at(100));
+    cluster.pods[new].created = Some(at(100).into());
     if let Some(since) = new_ready_since {
-        cluster.pods[new].readiness = PodReadiness::Ready { since: Some(at(since)) };
+        cluster.pods[new].readiness = PodReadiness::Ready { since: Some(at(since).into()) };
     }
     make_old(&mut cluster.pods[new + 1], 50, oldest);
     make_old(&mut cluster.pods[new + 2], 60, READY);
@@ -306,7 +306,7 @@ fn surge_creates_new_pod_when_at_max_surge_and_old_pod_deleted() {
     let mut cluster = Cluster::of(5);
     cluster.set_limits(&json!(0), &json!(1));
     let new = cluster.add_pods("node-0", OURS, 2);
-    cluster.pods[new].created = Some(at(100));
+    cluster.pods[new].created = Some(at(100).into());
     make_old(&mut cluster.pods[new + 1], 50, READY);
     for at in 1..5 {
         let old = cluster.add_pods(&format!("node-{at}"), OURS, 1);
@@ -324,7 +324,7 @@ fn two_pods_on_a_node_are_distinguished_by_hash_not_by_generation() {
     cluster.daemon_set.annotations = labels([(TEMPLATE_GENERATION_ANNOTATION, "7")]);
     let pods = cluster.add_pods("node-0", OURS, 2);
     for (created, pod) in [(100, pods), (50, pods + 1)] {
-        cluster.pods[pod].created = Some(at(created));
+        cluster.pods[pod].created = Some(at(created).into());
         cluster.pods[pod].readiness = READY;
     }
     // By its generation it would count as updated, and so as surplus.
@@ -474,7 +474,7 @@ fn the_oldest_pod_is_kept() {
     let mut cluster = Cluster::of(1);
     cluster.add_pods("node-0", OURS, 4);
     for (pod, created) in cluster.pods.iter_mut().zip([40, 30, 30, 10]) {
-        pod.created = Some(at(created));
+        pod.created = Some(at(created).into());
     }
     cluster.pods[3].target = PodTarget::Aimed("node-0".into()); // older, but not bound
     cluster.pods[1].labels = labels([(REVISION_HASH_LABEL, "another")]);

@@ -240,8 +240,8 @@ fn the_worked_example() {
         let mut cluster = outdated();
         cluster.edit(|spec| spec["minReadySeconds"] = json!(12));
         for pod in &mut cluster.pods {
-            pod.created = Some(at(-200));
-            pod.readiness = PodReadiness::Ready { since: Some(at(-100)) };
+            pod.created = Some(at(-200).into());
+            pod.readiness = PodReadiness::Ready { since: Some(at(-100).into()) };
         }
         cluster
     };

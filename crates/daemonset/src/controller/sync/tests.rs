@@ -2,6 +2,7 @@
 //! updated pod on every eligible node, within the budget at all times.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -134,8 +135,8 @@ fn a_name_collision_costs_one_sync() {
     cluster.sync();
     cluster.pods.clear();
     let mut squatter = cluster.revisions.remove(0);
-    squatter.data = std::sync::Arc::new(json!({"spec": {"template": {}}}));
-    squatter.controller.as_mut().unwrap().uid = "another".into();
+    squatter.data = Arc::new(json!({"spec": {"template": {}}}));
+    Arc::make_mut(squatter.controller.as_mut().unwrap()).uid = "another".into();
     cluster.revisions.push(squatter);
     assert_eq!(cluster.sync_once().0.counts(), (0, 0));
     assert_eq!(cluster.daemon_set.status.collision_count, Some(1));

@@ -135,7 +135,7 @@ fn release(
 ) -> Result<Option<u64>, Status> {
     let changed = edit_one(verbs, target, of, |object| {
         if let Some(references) = object["metadata"]["ownerReferences"].as_array_mut() {
-            references.retain(|reference| reference["uid"] != uid.as_str());
+            references.retain(|reference| reference["uid"] != uid.to_string());
         }
     });
     match changed {

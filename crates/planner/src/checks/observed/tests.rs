@@ -1,7 +1,5 @@
 //! What is found in the cluster, as tables.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::*;
@@ -28,7 +26,7 @@ fn pod(name: &str, node: Option<&str>, readiness: PodReadiness) -> Neighbour {
         name: name.into(),
         controller: None,
         node: node.map(NodeName::from),
-        created: Some(at(0)),
+        created: Some(at(0).into()),
         readiness,
         terminating: false,
         resources: Box::default(),
@@ -36,12 +34,12 @@ fn pod(name: &str, node: Option<&str>, readiness: PodReadiness) -> Neighbour {
 }
 
 fn ready(name: &str, node: &str) -> Neighbour {
-    pod(name, Some(node), PodReadiness::Ready { since: Some(at(5)) })
+    pod(name, Some(node), PodReadiness::Ready { since: Some(at(5).into()) })
 }
 
 /// Not Ready since then; `None` never was.
 fn unready(name: &str, node: &str, since: Option<i64>) -> Neighbour {
-    pod(name, Some(node), PodReadiness::NotReady { since: since.map(at) })
+    pod(name, Some(node), PodReadiness::NotReady { since: since.map(|second| at(second).into()) })
 }
 
 /// A sentence about the answer, with the time at which it changes by itself.
@@ -69,7 +67,7 @@ impl World {
     fn look(&self, look: impl Fn(&[CheckedNode<'_>], CheckedCluster<'_>) -> Found) -> Found {
         let query = NeighbourQuery { selector: LabelSelector::default(), resources: None };
         let neighbours = [Neighbours::of(query, self.pods.clone())];
-        let checked = |node| CheckedNode { node, pod_created: Some(at(100)) };
+        let checked = |node| CheckedNode { node, pod_created: Some(at(100).into()) };
         let checked: Vec<CheckedNode<'_>> = self.nodes.iter().map(checked).collect();
         let owner = "ours".into();
         let cluster = CheckedCluster {
@@ -106,8 +104,8 @@ fn a_gate_fails_by_what_became_unready_after_the_new_pod_and_stays_so() {
         ("since the new pod", unready("x", "a", Some(100)), gone(100)),
         ("before the new pod", unready("x", "a", Some(99)), "pass".to_owned()),
         ("it never was Ready", unready("x", "a", None), "pass".to_owned()),
-        ("younger", changed(|pod| pod.created = Some(at(101))), "pass".to_owned()),
-        ("as old", changed(|pod| pod.created = Some(at(100))), "pass".to_owned()),
+        ("younger", changed(|pod| pod.created = Some(at(101).into())), "pass".to_owned()),
+        ("as old", changed(|pod| pod.created = Some(at(100).into())), "pass".to_owned()),
         ("of unknown age", changed(|pod| pod.created = None), "pass".to_owned()),
         ("it is leaving", changed(|pod| pod.terminating = true), "pass".to_owned()),
         ("it is ours", changed(|pod| pod.controller = Some("ours".into())), "pass".to_owned()),
@@ -138,7 +136,7 @@ fn a_gate_of_the_cluster_looks_at_pods_on_all_nodes() {
 
 #[test]
 fn a_precondition_looks_at_how_pods_are_now() {
-    let gpu = |pod: Neighbour| Neighbour { resources: [Arc::from("gpu")].into(), ..pod };
+    let gpu = |pod: Neighbour| Neighbour { resources: ["gpu".into()].into(), ..pod };
     let absent = pods(&json!({"resource": "gpu", "expect": "absent"}));
     let nowhere = pods(&json!({"resource": "gpu", "expect": "absent", "on": "cluster"}));
     let is_ready = pods(&json!({}));
@@ -214,7 +212,7 @@ fn conditions_are_compared_by_node() {
         let condition = |status: &str, since: Option<i64>| NodeCondition {
             kind: "NetworkUnavailable".into(),
             status: status.into(),
-            since: since.map(at),
+            since: since.map(|second| at(second).into()),
         };
         world.nodes[0].conditions = [condition("False", None)].into();
         world.nodes[1].conditions = [condition(status, changed)].into();

@@ -1,5 +1,7 @@
 //! The plans of nodes and their pods, and the waves.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -180,9 +182,9 @@ pub struct NodePlan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave: Option<u32>,
     /// Current pods of this DaemonSet on the node.
-    pub pods: Vec<PodPlan>,
-    /// Reasons; the first one is the main one.
-    pub reasons: Vec<Coded<Reason>>,
+    pub pods: Box<[PodPlan]>,
+    /// Reasons; the first one is the main one. Nodes that have the same may share them.
+    pub reasons: Arc<Vec<Coded<Reason>>>,
 }
 
 impl NodePlan {

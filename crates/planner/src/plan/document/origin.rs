@@ -1,8 +1,8 @@
 //! Origin of a plan: the source of its manifests, and the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
+use arcstr::ArcStr;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,15 +66,15 @@ pub struct ClusterSummary {
 }
 
 /// Zones by node. Nodes of one zone share its name.
-pub type Zones = BTreeMap<NodeName, Arc<str>>;
+pub type Zones = BTreeMap<NodeName, ArcStr>;
 
 /// The zone of each node that is in one.
 fn zones(snapshot: &Snapshot) -> Zones {
-    let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut names: BTreeSet<ArcStr> = BTreeSet::new();
     let mut zones = Zones::new();
     for (node, zone) in snapshot.nodes.iter().filter_map(|node| Some((&node.name, node.zone()?))) {
         let name = names.get(zone).cloned().unwrap_or_else(|| zone.into());
-        names.insert(Arc::clone(&name));
+        names.insert(name.clone());
         zones.insert(node.clone(), name);
     }
     zones

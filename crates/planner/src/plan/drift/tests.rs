@@ -130,7 +130,7 @@ fn pods_that_differ_from_the_object() {
                 let second = daemonset::model::Pod {
                     name: "second".into(),
                     uid: "uid-second".into(),
-                    created: Some(at(900)),
+                    created: Some(at(900).into()),
                     ..cluster.pods[0].clone()
                 };
                 cluster.pods.push(second);
@@ -172,7 +172,7 @@ fn pods_that_differ_from_the_object() {
 fn an_outdated_pod_on_a_node_that_is_not_ready_is_not_misscheduled() {
     let lines = after(|cluster| {
         let node = &mut cluster.nodes[0];
-        node.readiness = NodeReadiness::NotReady { since: Some(at(400)) };
+        node.readiness = NodeReadiness::NotReady { since: Some(at(400).into()) };
         node.taints = Box::new([taint("node.kubernetes.io/not-ready:NoSchedule")]);
         cluster.set_image("foo2/bar2");
     });
@@ -227,7 +227,7 @@ fn revisions_that_the_controller_would_not_create() {
             Box::new(|cluster| {
                 twin(cluster, "orphan", 1);
                 if let Some(controller) = &mut cluster.revisions[1].controller {
-                    controller.uid = "uid-of-an-earlier-one".into();
+                    Arc::make_mut(controller).uid = "uid-of-an-earlier-one".into();
                 }
             }),
             vec!["history revision 1 (orphan) does not belong to an existing DaemonSet"],

@@ -1,5 +1,7 @@
 //! Every flaw is found.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::plan::document::{SharedBudget, StepPlan, StepState, Wave};
 use crate::plan::tests::{after, settled};
@@ -35,7 +37,11 @@ fn each_flaw_is_found() {
             |it| it.nodes.insert(0, it.nodes[0].clone()),
             "Totals, Order, Totals, Wave(\"node-0\"), PodTwice(\"uid-foo-node-0-001\")",
         ),
-        ("a node without reason", |it| it.nodes[0].reasons.clear(), "Unreasoned(\"node-0\")"),
+        (
+            "a node without reason",
+            |it| it.nodes[0].reasons = Arc::default(),
+            "Unreasoned(\"node-0\")",
+        ),
         (
             "a pod is deleted without cause",
             |it| it.nodes[0].pods[0].reason = Reason::UpToDate.into(),

@@ -108,7 +108,7 @@ fn the_evidence_is_who_runs_the_target_and_since_when() {
     let new: Vec<usize> =
         (0..cluster.pods.len()).filter(|at| cluster.pods[*at].has_hash(&hash)).collect();
     let [restarted, unready, older] = new[..] else { panic!("{new:?}") };
-    let ready = |since| PodReadiness::Ready { since: Some(at(since)) };
+    let ready = |since| PodReadiness::Ready { since: Some(at(since).into()) };
     cluster.pods[restarted].readiness = ready(100);
     cluster.pods[restarted].restarts = 2;
     cluster.pods[older].readiness = ready(50);

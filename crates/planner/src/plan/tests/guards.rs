@@ -48,7 +48,7 @@ fn a_failed_pod_on_a_not_ready_node_does_not_block() {
     let new = cluster.pods.iter().find(|pod| !pod.is_ready()).unwrap();
     let node = new.node().unwrap().clone();
     let dead = cluster.nodes.iter_mut().find(|it| it.name == node).unwrap();
-    dead.readiness = NodeReadiness::NotReady { since: Some(at(99_000)) };
+    dead.readiness = NodeReadiness::NotReady { since: Some(at(99_000).into()) };
     let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
     assert_eq!((plan.totals.actions.replace, plan.guards.len()), (2, 0), "{:#?}", lines(&plan));
 }
@@ -246,7 +246,7 @@ fn unavailable_pods_of_later_steps_that_use_up_a_step_are_guarded() {
             pod.node().is_some_and(|node| *node.as_str() == *"node-2")
         };
         let pod = cluster.pods.iter_mut().find(is_on).unwrap();
-        pod.readiness = PodReadiness::NotReady { since: Some(at(100_000 - unready_for)) };
+        pod.readiness = PodReadiness::NotReady { since: Some(at(100_000 - unready_for).into()) };
         let plan = paced(&mut cluster, &policy);
         let guards: Vec<_> = plan.guards.iter().map(|it| (it.code, it.message.as_str())).collect();
         let message = |limit| {

@@ -64,7 +64,7 @@ fn an_unread_record_does_not_count_as_missing() {
     assert_eq!(refused(&unread, &cluster, ManagedBy::DaemonSetController), None);
     let owner =
         ControllerRef { kind: "ConfigMap".into(), name: "ds-plan-foo".into(), uid: "u".into() };
-    unread.revisions[0].controller = Some(owner);
+    unread.revisions[0].controller = Some(owner.into());
     let message = refused(&unread, &cluster, ManagedBy::DaemonSetController).unwrap();
     assert!(message.contains("was not read"), "{message}");
 }

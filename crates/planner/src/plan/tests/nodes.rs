@@ -20,8 +20,8 @@ fn fates(plan: &Plan, node: usize) -> Vec<Fate> {
 #[test]
 fn a_node_whose_outdated_pod_waits_while_a_surplus_pod_is_deleted_is_not_waiting() {
     let mut cluster = with_surplus(3);
-    cluster.nodes[1].readiness = NodeReadiness::Unknown { since: Some(at(400)) };
-    cluster.nodes[2].readiness = NodeReadiness::Unknown { since: Some(at(400)) };
+    cluster.nodes[1].readiness = NodeReadiness::Unknown { since: Some(at(400).into()) };
+    cluster.nodes[2].readiness = NodeReadiness::Unknown { since: Some(at(400).into()) };
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     assert_eq!(
         lines(&plan),
@@ -41,7 +41,7 @@ fn a_node_whose_outdated_pod_waits_while_a_surplus_pod_is_deleted_is_not_waiting
 #[test]
 fn a_pod_that_waits_for_its_node_is_outdated() {
     let mut cluster = settled(2);
-    cluster.nodes[0].readiness = NodeReadiness::NotReady { since: Some(at(400)) };
+    cluster.nodes[0].readiness = NodeReadiness::NotReady { since: Some(at(400).into()) };
     cluster.nodes[0].taints = [taint("node.kubernetes.io/not-ready:NoSchedule")].into();
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     assert_eq!(
@@ -57,7 +57,7 @@ fn a_pod_that_waits_for_its_node_is_outdated() {
 #[test]
 fn a_step_replaces_a_part() {
     let mut cluster = settled(5);
-    cluster.nodes[4].readiness = NodeReadiness::NotReady { since: Some(at(400)) };
+    cluster.nodes[4].readiness = NodeReadiness::NotReady { since: Some(at(400).into()) };
     cluster.pods.retain(|pod| pod.node().is_none_or(|node| *node != *"node-1"));
     let before = snapshot(&cluster);
     cluster.set_image("foo/bar:2");
@@ -118,7 +118,7 @@ fn during_a_surge_a_new_pod_may_stay_where_none_may_start() {
 #[test]
 fn explanations_of_a_plan_never_contradict_it() {
     let mut cluster = with_surplus(6);
-    cluster.nodes[1].readiness = NodeReadiness::Unknown { since: Some(at(400)) };
+    cluster.nodes[1].readiness = NodeReadiness::Unknown { since: Some(at(400).into()) };
     cluster.nodes[2].taints = [taint("gpu:NoExecute")].into();
     cluster.nodes[3].taints = [taint("gpu:NoSchedule")].into();
     cluster.pods[4].phase = PodPhase::Failed;
@@ -133,8 +133,8 @@ fn explanations_of_a_plan_never_contradict_it() {
     for node in &plan.daemon_sets[0].nodes {
         let explained = explain_planned(Input::of(&before, &desired), key, &node.name).unwrap();
         assert_eq!((explained.action, explained.wave), (node.action, node.wave), "{}", node.name);
-        assert_eq!(explained.pods, node.pods, "{}", node.name);
-        assert_eq!(explained.reasons[..node.reasons.len()], node.reasons, "{}", node.name);
+        assert_eq!(explained.pods, *node.pods, "{}", node.name);
+        assert_eq!(explained.reasons[..node.reasons.len()], **node.reasons, "{}", node.name);
     }
     let missing = explain_planned(Input::of(&before, &desired), key, &"node-9".into());
     assert_eq!(missing.unwrap_err(), NotFound::Node("node-9".into()));

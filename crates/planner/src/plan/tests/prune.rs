@@ -26,6 +26,7 @@ fn applied(name: &str, mark: Option<(&str, &str)>, manager: &str) -> (DaemonSet,
         pod.name = format!("{name}-{}", pod.name).as_str().into();
         pod.uid = Uid::from(format!("{name}-{}", pod.uid).as_str());
         let owner = pod.controller.as_mut().filter(|owner| owner.uid == before).unwrap();
+        let owner = Arc::make_mut(owner);
         (owner.uid, owner.name) = (uid.clone(), name.into());
         pod
     });

@@ -42,7 +42,7 @@ fn status_shows_failures_of_pods_without_an_action() {
     cluster.now = at(100_000);
     cluster.nodes[0].taints = [taint("gpu=a100:NoSchedule")].into();
     cluster.nodes[1].taints = [taint("gpu=a100:NoSchedule")].into();
-    cluster.nodes[2].readiness = NodeReadiness::Unknown { since: Some(at(99_400)) };
+    cluster.nodes[2].readiness = NodeReadiness::Unknown { since: Some(at(99_400).into()) };
     for at in [0, 2, 3, 4] {
         cluster.pods[at].readiness = PodReadiness::NotReady { since: None };
     }
@@ -53,7 +53,7 @@ fn status_shows_failures_of_pods_without_an_action() {
             message: "back-off 5m0s".into(),
         }));
     }
-    cluster.pods[5].containers_changed = Some(at(99_990));
+    cluster.pods[5].containers_changed = Some(at(99_990).into());
     let status = status(&snapshot(&cluster), |_| true);
     let shown = |node: &NodeObstacles| {
         let sentences: Vec<String> = node.reasons.iter().map(Coded::to_string).collect();

@@ -351,11 +351,11 @@ fn kubelets_whose_clock_is_wrong_are_one_warning() {
         let created = at(50_000);
         cluster.now = created + jiff::SignedDuration::from_secs(passed);
         for pod in &mut cluster.pods {
-            pod.created = Some(created);
-            pod.readiness = PodReadiness::Ready { since: Some(at(50_010)) };
+            pod.created = Some(created.into());
+            pod.readiness = PodReadiness::Ready { since: Some(at(50_010).into()) };
         }
         let since = created + jiff::SignedDuration::from_secs(ready);
-        cluster.pods[0].readiness = PodReadiness::Ready { since: Some(since) };
+        cluster.pods[0].readiness = PodReadiness::Ready { since: Some(since.into()) };
         let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
         let found: Vec<_> = plan.warnings.iter().filter(|it| it.code == "kubeletClock").collect();
         assert_eq!(found.len(), usize::from(want.is_some()), "{ready}: {found:?}");

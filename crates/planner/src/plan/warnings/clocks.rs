@@ -52,10 +52,10 @@ pub(in crate::plan) fn warning(
 /// By how much the kubelet of a pod must at least be ahead; negative if it is behind.
 fn kubelet_ahead(pod: &Pod, now: Timestamp) -> Option<SignedDuration> {
     let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return None };
-    let in_future = since.duration_since(now);
+    let in_future = -since.duration_until(now);
     if in_future.is_positive() {
         return Some(in_future);
     }
-    let before_creation = pod.created?.duration_since(since);
-    Some(-before_creation).filter(SignedDuration::is_negative)
+    let after_creation = pod.created?.duration_until(since.into());
+    Some(after_creation).filter(SignedDuration::is_negative)
 }

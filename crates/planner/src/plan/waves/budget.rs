@@ -1,6 +1,8 @@
 //! The budget before the first wave begins: the nodes that count as unavailable already, those that
 //! have to wait for it, and the candidates that are left.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::classification::{NodeBudget, SkippedNodes, Templates};
@@ -182,7 +184,9 @@ fn wait(node: &mut NodePlan, templates: &Templates, reason: Reason) {
         // A pod that is not deleted needs no successor: it is only outdated.
         if let Reason::DeletedNotRecreated { .. } = pod.reason.reason {
             let outdated = Coded::from(templates.outdated_with(pod.revision_hash.as_ref()));
-            for of_node in node.reasons.iter_mut().filter(|it| **it == pod.reason) {
+            for of_node in
+                Arc::make_mut(&mut node.reasons).iter_mut().filter(|it| **it == pod.reason)
+            {
                 *of_node = outdated.clone();
             }
             pod.reason = outdated;
@@ -190,11 +194,12 @@ fn wait(node: &mut NodePlan, templates: &Templates, reason: Reason) {
     }
     if node.deleted().next().is_some() {
         // The first reason is the main one: now that of the delete, no longer that of the update.
-        node.reasons.rotate_left(1);
-        node.reasons.push(Coded::from(reason));
+        let reasons = Arc::make_mut(&mut node.reasons);
+        reasons.rotate_left(1);
+        reasons.push(Coded::from(reason));
         node.action = Action::Delete;
     } else {
-        node.reasons.insert(0, Coded::from(reason));
+        Arc::make_mut(&mut node.reasons).insert(0, Coded::from(reason));
         node.action = Action::Wait;
     }
 }

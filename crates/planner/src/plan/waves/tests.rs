@@ -23,14 +23,15 @@ fn nodes(
         name: format!("{prefix}{at}").into(),
         action,
         wave: None,
-        pods: vec![PodPlan {
+        pods: [PodPlan {
             name: format!("pod-{prefix}{at}").into(),
             uid: format!("uid-{prefix}{at}").into(),
             revision_hash: None,
             fate,
             reason: reason.clone().into(),
-        }],
-        reasons: vec![reason.clone().into()],
+        }]
+        .into(),
+        reasons: vec![reason.clone().into()].into(),
     };
     let view = BudgetView {
         desired: true,

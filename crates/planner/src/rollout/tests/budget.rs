@@ -156,7 +156,7 @@ fn recently_ready_pods_wait() {
     sim.edit(|spec| spec["minReadySeconds"] = 600.into());
     let now = sim.now();
     for pod in &mut sim.cluster.pods {
-        pod.readiness = PodReadiness::Ready { since: Some(now) };
+        pod.readiness = PodReadiness::Ready { since: Some(now.into()) };
     }
     let mut run = Run::apply(sim, "v2");
     run.look();
@@ -317,7 +317,7 @@ fn ready_pods_on_nodes_that_are_not_keep_it_paused() {
     run.look();
     for _ in 0..400 {
         // The node controller has not updated its pod yet.
-        let since = Some(run.sim.now());
+        let since = Some(run.sim.now().into());
         let node = run.sim.cluster.nodes[1].name.clone();
         for pod in run.sim.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&node)) {
             pod.readiness = PodReadiness::Ready { since };

@@ -126,8 +126,8 @@ fn while_a_new_pod_has_restarted_and_is_not_available_nothing_is_deleted() {
         let mut pods = pods.filter(|pod| pod.node() == Some(&first));
         let pod = pods.next().expect("it has a pod");
         pod.restarts = 1;
-        pod.containers_changed = Some(now);
-        let since = Some(now);
+        pod.containers_changed = Some(now.into());
+        let since = Some(now.into());
         pod.readiness =
             if ready { PodReadiness::Ready { since } } else { PodReadiness::NotReady { since } };
     };
@@ -153,7 +153,7 @@ fn a_fleet_that_becomes_not_ready_together_is_left_alone_and_reported() {
     let before = run.deletes.len();
     // The result of a long outage of the API server: three seconds of NotReady everywhere.
     for _ in 0..3 {
-        let since = Some(run.sim.now());
+        let since = Some(run.sim.now().into());
         for pod in &mut run.sim.cluster.pods {
             pod.readiness = PodReadiness::NotReady { since };
         }

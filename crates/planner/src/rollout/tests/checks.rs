@@ -173,7 +173,7 @@ fn the_last_step_waits_for_its_gates_although_a_pod_is_not_ready() {
         first.sim.pass(120);
         first.sim.measure("errors", Measured::Value(7.5));
         first.sim.pass(10);
-        let since = Some(first.sim.now());
+        let since = Some(first.sim.now().into());
         first.sim.pod_on("node-0").readiness = PodReadiness::NotReady { since };
         let before = first.sim.writes.len();
         let last = run(first.sim, "v2", &policy);

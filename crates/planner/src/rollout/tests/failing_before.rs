@@ -96,7 +96,7 @@ fn a_change_of_a_label_is_not_stopped_by_an_old_pod_that_fails() {
     for (age, done) in [(590, false), (620, true)] {
         let mut sim = Sim::of(3, &json!(1));
         let created = sim.now() - SignedDuration::from_secs(age);
-        sim.cluster.pods.iter_mut().for_each(|pod| pod.created = Some(created));
+        sim.cluster.pods.iter_mut().for_each(|pod| pod.created = Some(created.into()));
         break_pod(&mut sim, "node-2");
         let run = Run::apply(sim, "v1").with(change_a_label).finish();
         assert_eq!(*run.outcome() == Outcome::Done, done, "{age}: {}", run.outcome());

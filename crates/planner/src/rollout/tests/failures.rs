@@ -449,7 +449,7 @@ fn a_rollout_whose_steps_are_all_done_does_not_take_too_long() {
     run.look();
     let now = run.sim.now();
     let pod = &mut run.sim.cluster.pods[0];
-    (pod.restarts, pod.containers_changed) = (4, Some(now));
+    (pod.restarts, pod.containers_changed) = (4, Some(now.into()));
     run.until(|_| false);
     let Outcome::Aborted { cause, failed, .. } = run.outcome() else {
         panic!("{}", run.outcome());

@@ -23,8 +23,8 @@ fn neighbour(sim: &Sim, node: &str) -> Neighbour {
         name: format!("train-{node}").into(),
         controller: None,
         node: Some(NodeName::from(node)),
-        created: Some(created),
-        readiness: PodReadiness::Ready { since: Some(created) },
+        created: Some(created.into()),
+        readiness: PodReadiness::Ready { since: Some(created.into()) },
         terminating: false,
         resources: ["nvidia.com/gpu".into()].into(),
     }
@@ -134,7 +134,7 @@ fn broken_by_v2(change: &Value) -> (Run, PolicySpec) {
     run.until(|run| run.sim.nodes_with("v2").len() == 1);
     run.pass(2);
     let now = run.sim.now();
-    run.sim.neighbours[0].readiness = PodReadiness::NotReady { since: Some(now) };
+    run.sim.neighbours[0].readiness = PodReadiness::NotReady { since: Some(now.into()) };
     run.look();
     (run, policy)
 }
@@ -161,7 +161,7 @@ fn a_neighbour_that_recovers_in_time_only_delays() {
         run.look();
     }
     assert_eq!((run.deletes.len(), run.ended.is_none()), (1, true));
-    let since = Some(run.sim.now());
+    let since = Some(run.sim.now().into());
     run.sim.neighbours[0].readiness = PodReadiness::Ready { since };
     run.until(|run| run.ended.is_some());
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 5));
@@ -183,7 +183,7 @@ fn the_last_step_is_done_after_its_gate_has_passed() {
 }
 
 fn condition(sim: &mut Sim, at: usize, status: &str) {
-    let since = Some(sim.now());
+    let since = Some(sim.now().into());
     let kind = "NetworkUnavailable".into();
     sim.cluster.nodes[at].conditions =
         [NodeCondition { kind, status: status.into(), since }].into();

@@ -429,8 +429,11 @@ impl Sim {
     pub(super) fn set_ready(&mut self, at: usize, ready: bool) {
         let now = self.now();
         let node = &mut self.cluster.nodes[at];
-        node.readiness =
-            if ready { NodeReadiness::Ready } else { NodeReadiness::NotReady { since: Some(now) } };
+        node.readiness = if ready {
+            NodeReadiness::Ready
+        } else {
+            NodeReadiness::NotReady { since: Some(now.into()) }
+        };
         if !ready {
             let name = node.name.clone();
             for pod in self.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&name)) {

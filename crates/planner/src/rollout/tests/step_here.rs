@@ -58,7 +58,7 @@ impl Here<'_> {
         match pod.readiness {
             PodReadiness::Ready { since: Some(since) } => {
                 let changed = pod.containers_changed.unwrap_or(since);
-                now.duration_since(since.max(changed)).as_secs()
+                now.duration_since(since.max(changed).into()).as_secs()
             }
             PodReadiness::Ready { since: None } | PodReadiness::NotReady { .. } => -1,
         }

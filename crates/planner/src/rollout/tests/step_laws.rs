@@ -331,7 +331,7 @@ impl World {
                 for at in pods(sim, at) {
                     let pod = &mut sim.cluster.pods[at];
                     pod.restarts += 1;
-                    pod.containers_changed = Some(now);
+                    pod.containers_changed = Some(now.into());
                 }
             }
             _ => {}

@@ -323,7 +323,7 @@ fn a_canary_that_restarts_too_often_during_its_soak_fails() {
     let now = sim.now();
     let pod = sim.pod_on(&canary_node);
     pod.restarts = 2;
-    pod.containers_changed = Some(now);
+    pod.containers_changed = Some(now.into());
     let soaks = run(sim, "v2", &canary);
     assert_eq!(waits(&soaks), [WaitKind::Soak]);
     let mut sim = soaks.sim;

@@ -140,7 +140,7 @@ fn in_a_closed_window_a_pod_is_judged_without_a_surge() {
     let mut sim = first.sim;
     sim.pass(60);
     let node = sim.nodes_with("v2").remove(0);
-    let since = Some(sim.now());
+    let since = Some(sim.now().into());
     sim.pod_on(&node).readiness = PodReadiness::NotReady { since };
     let before = sim.writes.len();
     let second = run(sim, "v2", &windows);

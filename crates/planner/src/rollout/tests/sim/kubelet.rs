@@ -42,8 +42,8 @@ impl Sim {
             if picky.get(node.as_str()).is_some_and(|wanted| wanted != image) {
                 fate = Fate::NeverReady;
             }
-            let created = *pod.created.get_or_insert(now);
-            run(pod, fate, now.duration_since(created).as_secs(), now);
+            let created = *pod.created.get_or_insert(now.into());
+            run(pod, fate, now.duration_since(created.into()).as_secs(), now);
         }
     }
 
@@ -88,7 +88,7 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
             set(up);
             pod.phase = PodPhase::Running;
             pod.restarts = restarts;
-            pod.containers_changed = Some(now - SignedDuration::from_secs(age - since));
+            pod.containers_changed = Some((now - SignedDuration::from_secs(age - since)).into());
             pod.container_failure =
                 (!up).then(|| pod_failure("CrashLoopBackOff", "back-off restarting").into());
         }
@@ -98,7 +98,7 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
             set(up);
             pod.restarts = u32::try_from(age / 10).unwrap();
             if up && age % 10 == 0 {
-                pod.containers_changed = Some(now);
+                pod.containers_changed = Some(now.into());
             }
             pod.container_failure =
                 (!up).then(|| pod_failure("CrashLoopBackOff", "back-off 10s restarting").into());
@@ -111,10 +111,10 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
 pub(super) fn set_ready(pod: &mut Pod, ready: bool, now: Timestamp) {
     match (ready, pod.readiness) {
         (true, PodReadiness::NotReady { .. }) => {
-            pod.readiness = PodReadiness::Ready { since: Some(now) };
+            pod.readiness = PodReadiness::Ready { since: Some(now.into()) };
         }
         (false, PodReadiness::Ready { .. }) => {
-            pod.readiness = PodReadiness::NotReady { since: Some(now) };
+            pod.readiness = PodReadiness::NotReady { since: Some(now.into()) };
         }
         (true, PodReadiness::Ready { .. }) | (false, PodReadiness::NotReady { .. }) => {}
     }

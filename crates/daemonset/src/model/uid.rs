@@ -1,0 +1,112 @@
+//! The identity of an object, small: a cluster has hundreds of thousands.
+
+use std::fmt;
+
+use arcstr::ArcStr;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
+/// `metadata.uid`: an object's identity, never used again after it is deleted.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(transparent)]
+pub struct Uid(#[schemars(with = "String")] Form);
+
+/// Each text has one form only, so that equal texts are equal.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Form {
+    /// A UUID in the form in which API servers write it, as all of them do.
+    Uuid(Uuid),
+    /// Any other text.
+    Text(ArcStr),
+}
+
+impl Uid {
+    /// Whether it is empty, as in a malformed object.
+    pub fn is_empty(&self) -> bool {
+        self == ""
+    }
+
+    /// Calls `read` with its text.
+    pub fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
+        match &self.0 {
+            Form::Uuid(uuid) => read(uuid.hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH])),
+            Form::Text(text) => read(text),
+        }
+    }
+}
+
+impl From<&str> for Uid {
+    fn from(text: &str) -> Self {
+        let uuid = Uuid::try_parse_ascii(text.as_bytes()).ok().map(Form::Uuid).map(Self);
+        // Other forms of a UUID, such as with capital letters, are other texts.
+        uuid.filter(|uuid| uuid == text).unwrap_or_else(|| Self(Form::Text(text.into())))
+    }
+}
+
+impl From<String> for Uid {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl PartialEq<str> for Uid {
+    fn eq(&self, other: &str) -> bool {
+        self.with_text(|text| text == other)
+    }
+}
+
+impl PartialEq<&str> for Uid {
+    fn eq(&self, other: &&str) -> bool {
+        self == *other
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.with_text(|text| f.pad(text))
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.with_text(|text| fmt::Debug::fmt(text, f))
+    }
+}
+
+impl Serialize for Uid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.with_text(|text| serializer.serialize_str(text))
+    }
+}
+
+impl<'de> Deserialize<'de> for Uid {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        ArcStr::deserialize(deserializer).map(|text| text.as_str().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_is_its_text_whatever_its_form() {
+        let uuid = "0b9e6d1c-6f43-4c38-a57c-51f4c7a4e3b2";
+        let forms = [uuid, &uuid.to_uppercase(), &uuid.replace('-', ""), "", "u", "é"];
+        for text in forms {
+            let uid = Uid::from(text);
+            assert_eq!((uid.to_string(), format!("{uid:?}")), (text.into(), format!("{text:?}")));
+            assert_eq!(matches!(uid.0, Form::Uuid(_)), text == uuid, "{text}");
+            let json = serde_json::to_string(&uid).unwrap();
+            assert_eq!(json, serde_json::to_string(text).unwrap());
+            assert_eq!(serde_json::from_str::<Uid>(&json).unwrap(), uid);
+            for other in forms {
+                assert_eq!((uid == other, uid == Uid::from(other)), (text == other, text == other));
+            }
+        }
+        assert!(Uid::from("").is_empty() && !Uid::from(uuid).is_empty());
+        assert_eq!(size_of::<Option<Uid>>(), 24);
+    }
+}
