@@ -10,7 +10,7 @@ use super::decide::{Step, is_template};
 use super::notes::started_at;
 use super::task::Target;
 use super::view::of_template;
-use crate::classification::has_failed_permanently;
+use crate::classification::stays_unready;
 use crate::plan::{PauseState, PausedRollout};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -69,20 +69,13 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Whether a pod has a permanent failure, has not been Ready for the progress deadline, or is
-    /// Ready for a moment between two of too many restarts.
+    /// Whether a pod stays unready, or is Ready for a moment between two of too many restarts.
     fn is_failing(&self, pod: &Pod, live: &DaemonSet) -> bool {
         let pace = &self.task.pace;
-        match pod.readiness {
-            PodReadiness::NotReady { since } => {
-                let late = |at| self.now.duration_since(at) > self.timeout();
-                has_failed_permanently(pod) || since.or(pod.created).is_some_and(late)
-            }
-            PodReadiness::Ready { since: _ } => {
-                let wanted = pace.min_ready(&live.spec).first;
-                pod.restarts > pace.max_restarts && !pod.has_stayed_up(wanted, self.now)
-            }
-        }
+        let wanted = pace.min_ready(&live.spec).first;
+        let is_between_restarts =
+            || pod.restarts > pace.max_restarts && !pod.has_stayed_up(wanted, self.now);
+        stays_unready(pod, self.now, pace) || (pod.is_ready() && is_between_restarts())
     }
 
     /// Whether a failing pod failed before the rollout began.

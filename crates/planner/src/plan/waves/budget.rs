@@ -50,7 +50,7 @@ pub(in crate::plan) enum PodBudgetState {
     OutdatedReady,
     /// Outdated and not Ready: replacing it needs no budget.
     OutdatedUnready,
-    /// Updated, and a rollout would not wait for it any longer.
+    /// Updated and not Ready, and will probably stay so.
     Failed,
     /// Anything else: running, starting, or handled by the controller.
     Other,

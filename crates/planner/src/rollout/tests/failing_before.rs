@@ -49,6 +49,20 @@ fn a_pod_that_failed_before_an_undo_uses_budget_and_aborts_nothing() {
     assert_eq!(left(&run), ["node-5"]);
 }
 
+/// A pod that crashes again and again, between two crashes: its containers are up, but not Ready.
+#[test]
+fn restarts_before_an_undo_abort_nothing() {
+    let mut sim = half_rolled(6, 2);
+    let created = sim.now() - SignedDuration::from_secs(300);
+    let mut pods = sim.cluster.pods.iter_mut();
+    let pod = pods.find(|pod| pod.node().is_some_and(|it| *it == *"node-5")).unwrap();
+    pod.container_failure = None;
+    pod.restarts = PolicySpec::default().max_restarts + 1;
+    pod.created = Some(created);
+    let run = Run::apply(sim, "v1").finish();
+    assert_eq!((run.outcome(), left(&run)), (&Outcome::Done, vec!["node-5".to_owned()]));
+}
+
 #[test]
 fn the_ramp_does_not_wait_for_a_pod_that_failed_before() {
     let sim = half_rolled(6, 2);
