@@ -165,58 +165,33 @@ impl Outcome {
         else {
             return None;
         };
-        match cause {
-            Some(FailureCause::Gate(gate)) => Some(gate),
-            Some(FailureCause::Overdue(_)) | None => None,
-        }
+        cause.as_ref()?.gate()
     }
 
     /// The check that has been unknown for too long.
     pub fn unknown_check(&self) -> Option<&CheckFinding> {
-        match self {
-            Self::Paused { why: PauseReason::CheckUnknown { finding, .. } } => Some(finding),
-            Self::Done
-            | Self::Paused { .. }
-            | Self::Waiting { .. }
-            | Self::Aborted { .. }
-            | Self::Stale { .. }
-            | Self::Gone { .. }
-            | Self::Interrupted { .. }
-            | Self::LockLost
-            | Self::Failed { .. } => None,
-        }
+        let Self::Paused { why: PauseReason::CheckUnknown { finding, .. } } = self else {
+            return None;
+        };
+        Some(finding)
     }
 
     /// Failed nodes of a paused or aborted outcome.
     pub fn failed(&self) -> Option<&BTreeMap<NodeName, PodFailure>> {
-        match self {
-            Self::Paused { why: PauseReason::Failed { failed, .. } }
-            | Self::Aborted { failed, .. } => Some(failed),
-            Self::Done
-            | Self::Paused { .. }
-            | Self::Waiting { .. }
-            | Self::Stale { .. }
-            | Self::Gone { .. }
-            | Self::Interrupted { .. }
-            | Self::LockLost
-            | Self::Failed { .. } => None,
-        }
+        let (Self::Paused { why: PauseReason::Failed { failed, .. } }
+        | Self::Aborted { failed, .. }) = self
+        else {
+            return None;
+        };
+        Some(failed)
     }
 
     /// The nodes to which images could not be pulled, if that is why it is paused.
     pub fn not_pulled(&self) -> Option<&BTreeMap<NodeName, NotPulled>> {
-        match self {
-            Self::Paused { why: PauseReason::NotPulled { nodes, skippable: _ } } => Some(nodes),
-            Self::Done
-            | Self::Paused { .. }
-            | Self::Waiting { .. }
-            | Self::Aborted { .. }
-            | Self::Stale { .. }
-            | Self::Gone { .. }
-            | Self::Interrupted { .. }
-            | Self::LockLost
-            | Self::Failed { .. } => None,
-        }
+        let Self::Paused { why: PauseReason::NotPulled { nodes, skippable: _ } } = self else {
+            return None;
+        };
+        Some(nodes)
     }
 }
 
