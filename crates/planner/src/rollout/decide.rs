@@ -20,7 +20,6 @@ use super::request::Purpose;
 use super::state::{AllowedActions, Course, State, Stop};
 use super::task::{Goal, Task};
 use super::view::{NodeView, RolloutView, count};
-use crate::classification::NodeBudget;
 use crate::plan::PausedRollout;
 use crate::shared::{NodeShare, ShareCourse};
 use daemonset::controller::revision_data::{Matching, data_for, matches};
@@ -40,6 +39,18 @@ pub(super) enum Halt {
     Wait,
     /// The run ends.
     End(Outcome),
+}
+
+impl Halt {
+    /// The run ends, and the rollout is paused.
+    pub(super) fn paused(why: PauseReason) -> Self {
+        Self::End(Outcome::Paused { why })
+    }
+
+    /// The run ends, because the DaemonSet is gone.
+    pub(super) fn gone() -> Self {
+        Self::End(Outcome::Gone { replaced_by: None })
+    }
 }
 
 pub(super) type Flow<T> = Result<T, Halt>;
@@ -123,13 +134,7 @@ impl<'w> Step<'_, 'w> {
             (Goal::GoBack, _) => self.resume_rollback(live),
             (Goal::Roll(extent), Course::Forward) => self.roll(extent, live),
             (Goal::Roll(_), Course::Waiting(waits_for)) => Ok(Halt::End(self.waiting(waits_for))),
-            (Goal::Roll(_), Course::Failed(failed)) => Ok(Halt::End(Outcome::Paused {
-                why: PauseReason::Failed {
-                    failed,
-                    not_aborted: None,
-                    cause: self.state.cause.clone(),
-                },
-            })),
+            (Goal::Roll(_), Course::Failed(failed)) => Ok(self.paused_by_failure(failed, None)),
             (Goal::Release { written }, _) => self.release(written, live),
             // The end of each run removes them.
             (Goal::RemovePullers, _) => Ok(Halt::End(Outcome::Done)),
@@ -185,8 +190,7 @@ impl<'w> Step<'_, 'w> {
         if waited < self.timeout().max(BLIND_TIMEOUT) {
             return Err(Halt::Wait);
         }
-        let why = PauseReason::Blind { seconds: waited.as_secs() };
-        Err(Halt::End(Outcome::Paused { why }))
+        Err(Halt::paused(PauseReason::Blind { seconds: waited.as_secs() }))
     }
 
     pub(super) fn is_timed_out(&self) -> bool {
@@ -198,7 +202,7 @@ impl<'w> Step<'_, 'w> {
         let Some(live) = self.observed.daemon_set else {
             let planned = self.task.goal.target().is_none_or(|target| target.uid.is_some());
             if self.state.seen || planned {
-                return Err(Halt::End(Outcome::Gone { replaced_by: None }));
+                return Err(Halt::gone());
             }
             if self.is_done(Purpose::Apply) {
                 return Err(self.stalled_for(ControllerStep::Appear));
@@ -211,7 +215,7 @@ impl<'w> Step<'_, 'w> {
             return Err(Halt::End(Outcome::Gone { replaced_by }));
         }
         if live.terminating {
-            return Err(Halt::End(Outcome::Gone { replaced_by: None }));
+            return Err(Halt::gone());
         }
         self.state.seen = true;
         Ok(Some(live))
@@ -228,7 +232,7 @@ impl<'w> Step<'_, 'w> {
         let waits = |node_view: &NodeView<'_>| {
             let name = &node_view.node.name;
             node_view.is_desired()
-                && node_view.node_budget == NodeBudget::Ready
+                && node_view.is_ready()
                 && self.state.pods.replacing.contains_key(name)
                 // A node that no longer waits: another client has changed the template.
                 && self.state.pods.waiting.contains_key(name)

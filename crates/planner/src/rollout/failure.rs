@@ -86,9 +86,7 @@ impl<'w> Step<'_, 'w> {
         live: Option<&'w DaemonSet>,
         failed: BTreeMap<NodeName, PodFailure>,
     ) -> Flow<Halt> {
-        let Some(live) = live else {
-            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
-        };
+        let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         if !is_template(live, target.template.raw()) {
             self.state.creates = Creates::All;
@@ -121,9 +119,7 @@ impl<'w> Step<'_, 'w> {
     /// Completes the rollback of an earlier run, which aborted the DaemonSet and has not replaced
     /// all failed pods.
     pub(super) fn resume_rollback(&mut self, live: Option<&'w DaemonSet>) -> Flow<Halt> {
-        let Some(live) = live else {
-            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
-        };
+        let live = live.ok_or_else(Halt::gone)?;
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: true }));
         let Some((from, digest)) = aborted(live) else { return stale(Interference::Pause) };
         let good = match self.at(&from, live) {
@@ -270,15 +266,11 @@ impl<'w> Step<'_, 'w> {
             return aborted(failed, Some(RolledBack::Stopped(why)));
         }
         let view = self.look(live);
-        if let Err(halt) = self.controller_has_observed(&view) {
-            return match halt {
-                Halt::End(Outcome::Paused { why }) => {
-                    aborted(failed, Some(RolledBack::Stopped(Box::new(why))))
-                }
-                Halt::End(_) | Halt::Wait => halt,
-            };
-        }
-        match self.pace(&view, Replacer::Run(&Extent::All)) {
+        let paced = match self.controller_has_observed(&view) {
+            Ok(()) => self.pace(&view, Replacer::Run(&Extent::All)),
+            Err(halt) => Paced::from(halt),
+        };
+        match paced {
             // The way back waits for nothing but budgets.
             Paced::Wait | Paced::Held(_) => Halt::Wait,
             Paced::Clean => aborted(failed, Some(RolledBack::Fully)),
@@ -289,10 +281,8 @@ impl<'w> Step<'_, 'w> {
 
     /// The gate that has failed.
     fn failed_gate(&self) -> Option<Box<CheckFinding>> {
-        match &self.state.cause {
-            Some(FailureCause::Gate(gate)) => Some(Box::new(gate.finding.clone())),
-            Some(FailureCause::Overdue(_)) | None => None,
-        }
+        let gate = self.state.cause.as_ref().and_then(FailureCause::gate);
+        gate.map(|gate| Box::new(gate.finding.clone()))
     }
 
     /// Adds the gate that has failed to a pause that is there already: `status` shows it.
@@ -343,7 +333,16 @@ impl<'w> Step<'_, 'w> {
         self.add_failed_gate(target, live)?;
         self.remember(target)?;
         self.note_end(true)?;
+        Ok(self.paused_by_failure(failed, not_aborted))
+    }
+
+    /// The end of a run that leaves a failed rollout paused.
+    pub(super) fn paused_by_failure(
+        &self,
+        failed: BTreeMap<NodeName, PodFailure>,
+        not_aborted: Option<NotAborted>,
+    ) -> Halt {
         let cause = self.state.cause.clone();
-        Ok(Halt::End(Outcome::Paused { why: PauseReason::Failed { failed, not_aborted, cause } }))
+        Halt::paused(PauseReason::Failed { failed, not_aborted, cause })
     }
 }

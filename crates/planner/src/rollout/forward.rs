@@ -14,7 +14,7 @@ use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
 use super::notes::started_at;
 use super::observed_cluster::ObservedCluster;
-use super::outcome::{Attempt, Interference, Outcome, PauseReason};
+use super::outcome::{Attempt, Interference, Outcome};
 use super::pace::Paced;
 use super::request::Purpose;
 use super::restart::is_restarted;
@@ -22,7 +22,6 @@ use super::state::{AllowedActions, Course, RequestState, Stall};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::annotations::ROLLOUT_ANNOTATION;
-use crate::classification::NodeBudget;
 use crate::plan::{PauseState, PausedRollout, Wave};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -46,7 +45,7 @@ impl<'w> Step<'_, 'w> {
             let may_be_live = self.state.writing.sent.contains(&Purpose::Apply);
             if !may_be_live && let Some(waits_for) = self.not_yet(target, live)? {
                 if self.lacks_images_for(&waits_for) {
-                    return Ok(Halt::End(Outcome::Paused { why: self.not_pulled() }));
+                    return Ok(Halt::paused(self.not_pulled()));
                 }
                 return self.hold_before(target, live, waits_for);
             }
@@ -78,19 +77,13 @@ impl<'w> Step<'_, 'w> {
                 Ok(Halt::Wait)
             }
             Paced::Failed(failed) if rolls_nothing(target, &view, replacer) => {
-                Ok(Halt::End(Outcome::Paused {
-                    why: PauseReason::Failed {
-                        failed,
-                        not_aborted: None,
-                        cause: self.state.cause.clone(),
-                    },
-                }))
+                Ok(self.paused_by_failure(failed, None))
             }
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
                 self.go_back(target, Some(live), failed)
             }
-            Paced::Stalled(why) => Ok(Halt::End(Outcome::Paused { why })),
+            Paced::Stalled(why) => Ok(Halt::paused(why)),
             Paced::Held(waits_for) => self.hold(target, live, waits_for),
             Paced::Clean => match replacer {
                 Replacer::Run(_) | Replacer::RunBeforeSurge => {
@@ -163,8 +156,7 @@ impl<'w> Step<'_, 'w> {
         replacer: Replacer<'_>,
     ) -> Flow<()> {
         let is_old = |node_view: &NodeView<'_>| {
-            node_view.node_budget == NodeBudget::Ready
-                && matches!(node_view.pod_state, PodState::Outdated(_))
+            node_view.is_ready() && matches!(node_view.pod_state, PodState::Outdated(_))
         };
         let unpaced = match (replacer, view.live.managed_by) {
             (Replacer::Controller, ManagedBy::DsApply) => is_paced(target),
@@ -335,10 +327,7 @@ impl<'w> Step<'_, 'w> {
         if nodes > 0 && !allows_surge(target.declared.strategy()) {
             let what = Stall::OldPods { nodes };
             return match self.stalled(what) {
-                Some(seconds) => {
-                    let why = Self::why_paused(view, what, seconds);
-                    Halt::End(Outcome::Paused { why })
-                }
+                Some(seconds) => Halt::paused(Self::why_paused(view, what, seconds)),
                 None => Halt::Wait,
             };
         }

@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::outcome::PodFailure;
 use super::state::{Awaited, Creates, GRACE, Pods, Waiting};
 use super::view::{NodeView, PodState, RolloutView};
-use crate::classification::{NodeBudget, has_failed_permanently};
+use crate::classification::{has_failed_permanently, progress_deadline, restarts_too_often};
 use crate::plan::not_available;
 use daemonset::model::{NodeName, Pod, PolicySpec};
 
@@ -30,12 +30,12 @@ pub(super) fn may_become_available(node_view: &NodeView<'_>) -> bool {
         }
         PodState::Terminating(_) | PodState::Ended(_) | PodState::Empty => node_view.is_desired(),
     };
-    node_view.node_budget == NodeBudget::Ready && may_come
+    node_view.is_ready() && may_come
 }
 
 /// Whether the new pod of a node says anything about the template.
 pub(super) fn is_judged(node_view: &NodeView<'_>) -> bool {
-    node_view.is_desired() && node_view.node_budget == NodeBudget::Ready && !node_view.failed_before
+    node_view.is_desired() && node_view.is_ready() && !node_view.failed_before
 }
 
 /// The new pods that have failed, and when to look again.
@@ -116,7 +116,7 @@ impl Judge<'_, '_> {
     }
 
     fn deadline(&self) -> SignedDuration {
-        SignedDuration::from_secs(self.pace.progress_deadline.0.into())
+        progress_deadline(self.pace)
     }
 
     fn judge(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &mut Pods) {
@@ -170,14 +170,9 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// Fails if the pod restarted more often than allowed, available in between or not. Restarts of
-    /// a pod that is older than the deadline, and than the rollout, say nothing about the template.
+    /// Fails if the pod restarted more often than allowed, available in between or not.
     fn restarts(&mut self, node_view: &NodeView<'_>, pod: &Pod) {
-        let young = |created| {
-            self.now.duration_since(created) <= self.deadline()
-                || self.started_at.is_some_and(|started| created >= started)
-        };
-        if pod.restarts > self.pace.max_restarts && pod.created.is_none_or(young) {
+        if restarts_too_often(pod, self.now, self.pace, self.started_at) {
             let pod_failure = PodFailure::Restarts {
                 pod: pod.name.clone(),
                 restarts: pod.restarts,

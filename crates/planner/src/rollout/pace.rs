@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::decide::{Halt, Step};
+use super::decide::{Flow, Halt, Step};
 use super::effect::Effect;
 use super::new_pods;
 use super::next_deletes::{self, Next, Replacer, Shared};
@@ -38,14 +38,28 @@ pub(super) enum Paced {
     Held(Vec<WaitsFor>),
 }
 
+impl From<Halt> for Paced {
+    /// Something that comes before the next pod halts.
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::End(Outcome::Paused { why }) => Self::Stalled(why),
+            Halt::End(_) | Halt::Wait => Self::Wait,
+        }
+    }
+}
+
 impl Step<'_, '_> {
     /// Replaces pods, or watches the controller replace them, and checks the gates.
     pub(super) fn pace(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> Paced {
+        self.judge_and_replace(view, replacer).unwrap_or_else(Paced::from)
+    }
+
+    fn judge_and_replace(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> Flow<Paced> {
         let failed = self.failed_new_pods(view);
         self.report_progress(view);
         self.report_lost_ready(view, replacer);
         if !failed.is_empty() {
-            return Paced::Failed(failed);
+            return Ok(Paced::Failed(failed));
         }
         let mut policy = self.policy();
         let is_to_note = self.is_to_note(view, replacer);
@@ -56,24 +70,21 @@ impl Step<'_, '_> {
         let nodes = self.step_nodes(view, view.live);
         let mut evaluation = self.evaluated(&nodes, &policy, view.live);
         let checked = self.ask_checks(&nodes, &mut evaluation, &policy, view.live);
-        if is_to_note && let Err(halt) = self.note_steps(&evaluation.note, &policy, view.live) {
-            return match halt {
-                Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
-                Halt::End(_) | Halt::Wait => Paced::Wait,
-            };
+        if is_to_note {
+            self.note_steps(&evaluation.note, &policy, view.live)?;
         }
         if checked.has_failed {
-            return Paced::Failed(BTreeMap::new());
+            return Ok(Paced::Failed(BTreeMap::new()));
         }
         // When all steps are done, nothing is late any more.
         let overdue = evaluation.current.and_then(|_| self.overdue(&policy, view.live));
         if let Some(overdue) = overdue {
             self.state.cause = Some(FailureCause::Overdue(overdue));
-            return Paced::Failed(BTreeMap::new());
+            return Ok(Paced::Failed(BTreeMap::new()));
         }
         // Which nodes begin next is not known before the answer: no pull begins or is abandoned.
         if !checked.is_asking && self.pull(view, replacer, &policy, &evaluation) == Pulling::Again {
-            return Paced::Wait;
+            return Ok(Paced::Wait);
         }
         let next = match self.observed.siblings {
             None => next_deletes::next(view, self.state, replacer, &evaluation, None),
@@ -87,15 +98,26 @@ impl Step<'_, '_> {
                 next_deletes::next(view, self.state, replacer, &evaluation, Some(shared))
             }
         };
-        match next {
-            Next::Held(waits_for) if !checked.is_asking => Paced::Held(waits_for),
+        self.perform(next, view, &evaluation, checked.is_asking)
+    }
+
+    /// Performs the next action.
+    fn perform(
+        &mut self,
+        next: Next,
+        view: &RolloutView<'_>,
+        evaluation: &Evaluation<'_>,
+        is_asking: bool,
+    ) -> Flow<Paced> {
+        Ok(match next {
+            Next::Held(waits_for) if !is_asking => Paced::Held(waits_for),
             Next::Held(_) | Next::NotKnown => {
                 // A stall from before may continue; it is only not known.
                 self.is_stalled = true;
                 Paced::Wait
             }
             // Not even a delete that is sent again.
-            Next::Delete(_) if is_held_by_check(&evaluation) => Paced::Wait,
+            Next::Delete(_) if is_held_by_check(evaluation) => Paced::Wait,
             Next::Wait { until } => {
                 self.wake_at(until);
                 Paced::Wait
@@ -104,10 +126,8 @@ impl Step<'_, '_> {
             Next::NothingLeft => Paced::Clean,
             Next::Stalled(what) => match self.stalled(what) {
                 Some(_) if self.is_forward() && matches!(what, Stall::SharedBudget { .. }) => {
-                    Paced::Held(vec![WaitsFor::of(
-                        WaitKind::SharedBudget,
-                        evaluation.current_step(),
-                    )])
+                    let step = evaluation.current_step();
+                    Paced::Held(vec![WaitsFor::of(WaitKind::SharedBudget, step)])
                 }
                 Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
                 None => Paced::Wait,
@@ -115,19 +135,12 @@ impl Step<'_, '_> {
             Next::Delete(deletes) => {
                 for delete in deletes {
                     let request = self.state.pods.deleted.get(&delete.uid).copied();
-                    if let Err(pause) =
-                        self.may_go(request.unwrap_or(RequestState::Idle), Attempt::Delete)
-                    {
-                        return match pause {
-                            Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
-                            Halt::End(_) | Halt::Wait => Paced::Wait,
-                        };
-                    }
+                    self.may_go(request.unwrap_or(RequestState::Idle), Attempt::Delete)?;
                     self.delete(delete);
                 }
                 Paced::Wait
             }
-        }
+        })
     }
 
     /// Whether the progress of the steps is noted: while this run replaces pods, or the controller

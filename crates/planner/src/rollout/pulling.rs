@@ -9,7 +9,7 @@
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
-use super::outcome::{Outcome, PauseReason};
+use super::outcome::PauseReason;
 use super::progress::Report;
 use super::pulls::{PullInput, PullSteps};
 use super::request::NewPuller;
@@ -54,7 +54,7 @@ impl<'w> Step<'_, 'w> {
         // Without it, only what an earlier run has left is removed.
         let next = if pre_pull.is_some() { self.without_images(view, next) } else { Vec::new() };
         let images = TemplateImages::of(view.live.spec.template.raw());
-        let unready = view.node_views.iter().filter(|it| it.is_desired() && it.is_not_ready());
+        let unready = view.node_views.iter().filter(|it| it.is_desired() && !it.is_ready());
         self.state.pulls.skippable = view.skippable;
         self.state.pulls.is_over =
             !self.state.pulls.dropped.is_empty() && count(unready) > view.skippable;
@@ -109,7 +109,7 @@ impl<'w> Step<'_, 'w> {
         if pulls.dropped.is_empty() {
             return Ok(());
         }
-        Err(Halt::End(Outcome::Paused { why: self.not_pulled() }))
+        Err(Halt::paused(self.not_pulled()))
     }
 
     /// The reason to pause for images that are missing.

@@ -8,7 +8,7 @@ use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::event::Failure;
 use super::observed_cluster::{is_older, resource_version};
-use super::outcome::{Attempt, Outcome, PauseReason};
+use super::outcome::{Attempt, PauseReason};
 use super::progress::Report;
 use super::request::{Precondition, Purpose, Write};
 use super::state::{Failing, RequestState};
@@ -105,8 +105,8 @@ impl Step<'_, '_> {
                         return Ok(());
                     }
                     let (request, failure) = (*request, failure.clone());
-                    let why = PauseReason::NoAnswer { request, failure, seconds: waited.as_secs() };
-                    Err(Halt::End(Outcome::Paused { why }))
+                    let seconds = waited.as_secs();
+                    Err(Halt::paused(PauseReason::NoAnswer { request, failure, seconds }))
                 }
                 Some(_) | None => Ok(()),
             },

@@ -130,15 +130,10 @@ impl<'w> Step<'_, 'w> {
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         // A new pod that is not available may have failed: that is judged first.
-        let max_restarts = self.task.pace.max_restarts;
-        let is_pending = |node_view: &NodeView<'_>| match node_view.pod_state {
-            PodState::UpdatedUnavailable(_) => true,
-            PodState::UpdatedAvailable(pod) => pod.restarts > max_restarts,
-            PodState::Outdated(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => false,
+        let pace = &self.task.pace;
+        let is_pending = |node_view: &NodeView<'_>| {
+            let pod = node_view.pod_state.only_updated();
+            pod.is_some_and(|pod| !view.is_available(pod) || pod.restarts > pace.max_restarts)
         };
         if view.node_views.iter().filter(|it| new_pods::is_judged(it)).any(is_pending) {
             return Ok(None);
@@ -209,16 +204,9 @@ impl<'w> Step<'_, 'w> {
         let pause = self.fails_while_waiting(target, live)?;
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
-        let max_restarts = self.task.pace.max_restarts;
-        let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
-            PodState::UpdatedAvailable(pod) | PodState::UpdatedUnavailable(pod) => {
-                pod.restarts > max_restarts
-            }
-            PodState::Outdated(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => false,
+        let pace = &self.task.pace;
+        let restarted = |node_view: &NodeView<'_>| {
+            node_view.pod_state.only_updated().is_some_and(|pod| pod.restarts > pace.max_restarts)
         };
         if !view.node_views.iter().any(restarted) {
             return None;
@@ -340,9 +328,7 @@ impl<'w> Step<'_, 'w> {
         live: Option<&'w DaemonSet>,
         waits_for: Vec<WaitsFor>,
     ) -> Flow<Halt> {
-        let Some(live) = live else {
-            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
-        };
+        let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         let is_target = is_template(live, target.template.raw());
         let good = match self.task.pace.while_waiting {
@@ -404,23 +390,13 @@ fn step_node<'v>(
     // A surge of the controller has begun there.
     let has_begun = continues_surges && node_view.is_surging();
     let outdated = node_view.outdated_pod().filter(|_| !has_begun);
-    let (update, pod) = match (outdated, node_view.pod_state) {
-        (Some(pod), _) => {
-            let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
-            (NodeUpdate::Outdated { is_intermediate }, Some(pod))
-        }
-        (None, PodState::UpdatedAvailable(pod)) => {
-            (NodeUpdate::Updated { since: pod.up_since() }, Some(pod))
-        }
-        (
-            None,
-            PodState::UpdatedUnavailable(_)
-            | PodState::Outdated(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty,
-        ) => (NodeUpdate::InProgress, None),
+    let (update, pod) = if let Some(pod) = outdated {
+        let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
+        (NodeUpdate::Outdated { is_intermediate }, Some(pod))
+    } else if let PodState::UpdatedAvailable(pod) = node_view.pod_state {
+        (NodeUpdate::Updated { since: pod.up_since() }, Some(pod))
+    } else {
+        (NodeUpdate::InProgress, None)
     };
     StepNode {
         node: node_view.node,

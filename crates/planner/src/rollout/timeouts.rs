@@ -4,13 +4,13 @@ use jiff::SignedDuration;
 
 use super::decide::{Flow, Halt, Step};
 use super::observed_cluster::{is_older, resource_version};
-use super::outcome::{ControllerStep, Outcome, PauseReason};
+use super::outcome::{ControllerStep, PauseReason};
 use super::progress::Report;
 use super::request::Purpose;
 use super::state::GRACE;
 use super::state::Stall;
 use super::view::{NodeView, PodState, RolloutView};
-use crate::classification::NodeBudget;
+use crate::classification::progress_deadline;
 use daemonset::model::{DaemonSet, ManagedBy, NodeName};
 
 impl Step<'_, '_> {
@@ -49,7 +49,7 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn timeout(&self) -> SignedDuration {
-        SignedDuration::from_secs(self.task.pace.progress_deadline.0.into())
+        progress_deadline(&self.task.pace)
     }
 
     /// Records a stall; returns its duration in seconds once it exceeds the timeout.
@@ -71,9 +71,7 @@ impl Step<'_, '_> {
     /// Waits for the controller, up to the timeout.
     pub(super) fn stalled_for(&mut self, step: ControllerStep) -> Halt {
         match self.stalled(Stall::Controller(step)) {
-            Some(seconds) => {
-                Halt::End(Outcome::Paused { why: PauseReason::ControllerStalled { step, seconds } })
-            }
+            Some(seconds) => Halt::paused(PauseReason::ControllerStalled { step, seconds }),
             None => Halt::Wait,
         }
     }
@@ -101,9 +99,7 @@ impl Step<'_, '_> {
         let seconds = waited.or_else(|| over.then(|| self.now.duration_since(since).as_secs()));
         Err(match seconds {
             None => Halt::Wait,
-            Some(seconds) => Halt::End(Outcome::Paused {
-                why: PauseReason::NotCreated { nodes, seconds, message },
-            }),
+            Some(seconds) => Halt::paused(PauseReason::NotCreated { nodes, seconds, message }),
         })
     }
 }
@@ -113,9 +109,7 @@ pub(super) fn without_pod(view: &RolloutView<'_>) -> Vec<NodeName> {
     let empty = |node_view: &&NodeView<'_>| match node_view.pod_state {
         PodState::Empty => node_view.is_desired(),
         // The kubelet of a node that is not Ready may never finish the termination.
-        PodState::Terminating(_) => {
-            node_view.is_desired() && node_view.node_budget == NodeBudget::Ready
-        }
+        PodState::Terminating(_) => node_view.is_desired() && node_view.is_ready(),
         // The failed-pod back-off decides when an ended pod is replaced.
         PodState::UpdatedAvailable(_)
         | PodState::UpdatedUnavailable(_)
