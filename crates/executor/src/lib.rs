@@ -175,7 +175,7 @@ impl Run {
             };
             event = self.next(&mut sources, controller.as_deref_mut(), longest).await;
             while can_wait(&event) && Instant::now() < rested {
-                state.note(event, self.now());
+                state.receive(event, self.now());
                 event = self.next_in_rest(&mut sources, rested).await;
             }
         }

@@ -93,7 +93,7 @@ pub(crate) enum Turn {
     /// Another one comes first there, or it will go along later.
     Later,
     /// Another one keeps it from beginning, and this run will not change that.
-    Held(WaitsFor),
+    MayNotBegin(WaitsFor),
 }
 
 /// What one node is to all selected DaemonSets.
@@ -188,13 +188,13 @@ impl<'s> Slots<'s> {
             let here = share.nodes.get(node).copied().unwrap_or_default();
             let is_before = at < self.siblings.position;
             match &share.course {
-                ShareCourse::Stopped => return Turn::Held(stopped(share, step)),
+                ShareCourse::Stopped => return Turn::MayNotBegin(stopped(share, step)),
                 ShareCourse::Rolling | ShareCourse::Waiting(_) if here.is_in_flight => {
                     turn = Turn::Later;
                 }
                 ShareCourse::Waiting(waits_for) if here.is_outdated && !is_open => {
                     if let Some(wait) = first_wait(waits_for, share) {
-                        return Turn::Held(wait);
+                        return Turn::MayNotBegin(wait);
                     }
                 }
                 ShareCourse::Starting => turn = Turn::Later,

@@ -107,12 +107,12 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
         // What is bad goes back at once.
         predecessors: &Predecessors::NONE,
     };
-    let Approved { any, refused } =
+    let Approved { any, blocked } =
         asking.approve(&plan, &permitted::errands(&plan, &[]), false, session).await?;
     if !any {
         return Ok(Exit::Done);
     }
-    let exit = asking.each(&[&desired], &refused, session).await?;
+    let exit = asking.each(&[&desired], &blocked, session).await?;
     if let Some(version) = undone.filter(|_| exit == Exit::Done) {
         let printer = session.shell.printer;
         match args.named.common.output {

@@ -227,8 +227,8 @@ fn with_checks(mut explanation: Explanation, pause: Option<&PausedRollout>) -> E
         let finding = wait.check.as_ref();
         finding.is_some_and(|finding| finding.reason.is_about(&explanation.node))
     };
-    let held: Vec<WaitsFor> = waits.iter().filter(is_about).cloned().collect();
-    explanation.waits_for.extend(held);
+    let about: Vec<WaitsFor> = waits.iter().filter(is_about).cloned().collect();
+    explanation.waits_for.extend(about);
     explanation
 }
 

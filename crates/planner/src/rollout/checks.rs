@@ -88,8 +88,8 @@ pub(super) enum Now {
 }
 
 impl Checks {
-    /// Notes an answer.
-    pub(super) fn note(
+    /// Takes an answer.
+    pub(super) fn receive(
         &mut self,
         policy: &PolicySpec,
         question: &CheckQuestion,
@@ -113,8 +113,8 @@ impl Checks {
         self.answered.insert(name.clone(), Answered { step, until: *until, answer });
     }
 
-    /// Notes that a check has passed; returns whether that is the first time after `after`.
-    pub(super) fn note_passed(
+    /// Marks a check as passed; returns whether that is the first time after `after`.
+    pub(super) fn mark_passed(
         &mut self,
         step: &str,
         check: &Check,
@@ -304,7 +304,7 @@ impl Asking<'_, '_, '_, '_> {
                 Now::Answered(CheckAnswer::Unknown(reason), at) => self.unknown(check, reason, at),
             }
         }
-        self.wait_for_held(&candidates);
+        self.wait_if_held_back(&candidates);
     }
 
     /// The answer of a check, if it still counts; else asks it.

@@ -26,7 +26,7 @@ use daemonset::controller::revision_data::{Matching, data_for, matches};
 use daemonset::model::{DaemonSet, NodeName, UpdateStrategy};
 
 /// Interval between steps while the observed state may be old.
-const BLIND_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+const BLIND_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
 /// Minimum time for which the watches may not be current before a run pauses. Deadlines of pods are
 /// suspended meanwhile, so a short one does not shorten it.
@@ -162,8 +162,8 @@ impl<'w> Step<'_, 'w> {
     fn refused(&self, request: Attempt, failure: Failure) -> Outcome {
         let on_delete = |live: &DaemonSet| live.spec.update_strategy == UpdateStrategy::OnDelete;
         // The write may not be observed yet.
-        let is_held = self.state.writing.held && self.is_done(Purpose::Apply);
-        let waits = is_held || self.observed.daemon_set.is_some_and(on_delete);
+        let is_paused = self.state.writing.paused && self.is_done(Purpose::Apply);
+        let waits = is_paused || self.observed.daemon_set.is_some_and(on_delete);
         if waits && !self.is_done(Purpose::RestoreStrategy) {
             Outcome::Paused { why: PauseReason::Refused { request, failure } }
         } else {
@@ -182,7 +182,7 @@ impl<'w> Step<'_, 'w> {
         if self.state.stop == Some(Stop::Interrupted) {
             return Err(Halt::End(self.interrupted()));
         }
-        self.wake_at(Some(self.now + BLIND_PAUSE));
+        self.wake_at(Some(self.now + BLIND_INTERVAL));
         // A stall from before may continue; it is only not observed.
         self.is_stalled = true;
         let since = *self.state.blind.get_or_insert(self.now);
@@ -252,8 +252,8 @@ impl<'w> Step<'_, 'w> {
     fn interrupted(&self) -> Outcome {
         let is_paused = |live: &DaemonSet| matches!(PausedRollout::of(live), Ok(Some(_)));
         // The write may not be observed yet.
-        let is_held = self.state.writing.held && self.is_done(Purpose::Apply);
-        let paused = is_held || self.observed.daemon_set.is_some_and(is_paused);
+        let is_written = self.state.writing.paused && self.is_done(Purpose::Apply);
+        let paused = is_written || self.observed.daemon_set.is_some_and(is_paused);
         // The answer of the server may be lost, so the pause may have ended.
         let may_be_restored = self.state.writing.sent.contains(&Purpose::RestoreStrategy);
         Outcome::Interrupted { paused: paused && !may_be_restored }

@@ -33,8 +33,8 @@ enum Began {
 }
 
 impl Step<'_, '_> {
-    /// Notes the pods that failed before, when the run observes the DaemonSet for the first time.
-    pub(super) fn note_failing_before(&mut self, target: &Target, live: &DaemonSet) {
+    /// Finds the pods that failed before, when the run observes the DaemonSet for the first time.
+    pub(super) fn find_failing_before(&mut self, target: &Target, live: &DaemonSet) {
         if self.state.pods.failing_before.is_some() {
             return;
         }

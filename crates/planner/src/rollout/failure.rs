@@ -120,7 +120,7 @@ impl<'w> Step<'_, 'w> {
     /// all failed pods.
     pub(super) fn resume_rollback(&mut self, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let live = live.ok_or_else(Halt::gone)?;
-        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: true }));
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, paused: true }));
         let Some((from, digest)) = aborted(live) else { return stale(Interference::Pause) };
         let good = match self.at(&from, live) {
             Ok(good) if good.is_live(live) => good,
@@ -191,7 +191,7 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
-        let stale = |change| Err(Halt::End(Outcome::Stale { change, held: on_delete }));
+        let stale = |change| Err(Halt::End(Outcome::Stale { change, paused: on_delete }));
         if !is_good && !is_template(live, target.template.raw()) {
             return stale(self.another_template(live, target.template.raw()));
         }
@@ -200,7 +200,7 @@ impl<'w> Step<'_, 'w> {
         }
         let from = RevisionRef::from(good.revision);
         let failed = Some(template_digest(target.template.raw()));
-        let pause = self.pause(target, PauseState::Aborted, Some(from));
+        let pause = self.new_pause(target, PauseState::Aborted, Some(from));
         let pause = PausedRollout { failed, failed_gate: self.failed_gate(), ..pause };
         let provenance = Some(Provenance::of(&good.revision.annotations));
         let template = Some(Arc::clone(&good.template));
@@ -272,7 +272,7 @@ impl<'w> Step<'_, 'w> {
         };
         match paced {
             // The way back waits for nothing but budgets.
-            Paced::Wait | Paced::Held(_) => Halt::Wait,
+            Paced::Wait | Paced::MayNotBegin(_) => Halt::Wait,
             Paced::Clean => aborted(failed, Some(RolledBack::Fully)),
             Paced::Failed(again) => aborted(failed, Some(RolledBack::Failed(again))),
             Paced::Stalled(why) => aborted(failed, Some(RolledBack::Stopped(Box::new(why)))),
@@ -323,10 +323,10 @@ impl<'w> Step<'_, 'w> {
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             if !is_template(live, target.template.raw()) {
                 let change = self.another_template(live, target.template.raw());
-                return Ok(Halt::End(Outcome::Stale { change, held: false }));
+                return Ok(Halt::End(Outcome::Stale { change, paused: false }));
             }
             let from = self.state.from.clone();
-            let pause = self.pause(target, PauseState::Paused, from);
+            let pause = self.new_pause(target, PauseState::Paused, from);
             let pause = PausedRollout { failed_gate: self.failed_gate(), ..pause };
             return Ok(self.write_pause(Purpose::Pause, target, live, pause));
         }

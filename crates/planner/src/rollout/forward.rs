@@ -34,7 +34,7 @@ impl<'w> Step<'_, 'w> {
     /// Rolls out the target.
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
-        self.note_failing_before(target, live);
+        self.find_failing_before(target, live);
         self.look_for_note(target.template.raw(), live);
         if !self.is_done(Purpose::Apply) {
             if let Some(failed) = self.failed_while_waiting(target, live) {
@@ -47,7 +47,7 @@ impl<'w> Step<'_, 'w> {
                 if self.lacks_images_for(&waits_for) {
                     return Ok(Halt::paused(self.not_pulled()));
                 }
-                return self.hold_before(target, live, waits_for);
+                return self.wait_to_begin(target, live, waits_for);
             }
             if self.state.cause.is_some() && self.fails_while_waiting(target, live).is_some() {
                 self.state.course = Course::Failed(BTreeMap::new());
@@ -84,7 +84,7 @@ impl<'w> Step<'_, 'w> {
                 self.go_back(target, Some(live), failed)
             }
             Paced::Stalled(why) => Ok(Halt::paused(why)),
-            Paced::Held(waits_for) => self.hold(target, live, waits_for),
+            Paced::MayNotBegin(waits_for) => self.wait_to_continue(target, live, waits_for),
             Paced::Clean => match replacer {
                 Replacer::Run(_) | Replacer::RunBeforeSurge => {
                     Ok(self.restore_strategy(target, &view))
@@ -110,7 +110,7 @@ impl<'w> Step<'_, 'w> {
         let same_template = is_template(live, target.template.raw());
         if target.uid.is_none() && !same_template {
             let change = self.another_template(live, target.template.raw());
-            return Err(Halt::End(Outcome::Stale { change, held: pause.is_some() }));
+            return Err(Halt::End(Outcome::Stale { change, paused: pause.is_some() }));
         }
         let standing = match &pause {
             Some(pause) => {
@@ -127,7 +127,7 @@ impl<'w> Step<'_, 'w> {
         };
         if same_template && standing && !target.changes {
             self.state.writing.done.insert(Purpose::Apply);
-            self.state.writing.held |= pause.is_some();
+            self.state.writing.paused |= pause.is_some();
             return Ok(());
         }
         let from = self.state.from.clone();
@@ -135,8 +135,8 @@ impl<'w> Step<'_, 'w> {
         let has_waited = pause.as_ref().is_some_and(|it| it.state == PauseState::Waiting);
         let resumed = pause.filter(|it| same_template && it.state == PauseState::Paused);
         // What has failed already (a gate, the time) is judged under the pause, too.
-        let is_held = paced && (outdated || has_waited || self.state.cause.is_some());
-        let pause = is_held.then(|| self.pause(target, PauseState::Paused, from));
+        let is_paused = paced && (outdated || has_waited || self.state.cause.is_some());
+        let pause = is_paused.then(|| self.new_pause(target, PauseState::Paused, from));
         // A rollout that is resumed began when it was paused first.
         let since = resumed.map(|it| it.since);
         let pause = pause.map(|it| PausedRollout { since: since.unwrap_or(it.since), ..it });
@@ -177,7 +177,7 @@ impl<'w> Step<'_, 'w> {
         let deletes = |wave: &Wave| is_paced(target) || wave.max_surge == 0;
         let replaces = *target.declared.strategy() != UpdateStrategy::OnDelete
             && self.task.waves.iter().any(deletes);
-        let pause = replaces.then(|| self.pause(target, PauseState::Paused, None));
+        let pause = replaces.then(|| self.new_pause(target, PauseState::Paused, None));
         self.write_target(target, None, pause)
     }
 
@@ -189,7 +189,7 @@ impl<'w> Step<'_, 'w> {
     ) -> Halt {
         let provenance = Some(self.task.provenance.clone());
         // An attempt before this one, that came to nothing, may have had a pause.
-        self.state.writing.held = pause.is_some();
+        self.state.writing.paused = pause.is_some();
         self.write(Purpose::Apply, target, live, None, pause, provenance)
     }
 
@@ -224,7 +224,7 @@ impl<'w> Step<'_, 'w> {
         from.map(RevisionRef::from)
     }
 
-    pub(super) fn pause(
+    pub(super) fn new_pause(
         &self,
         target: &Target,
         state: PauseState,
@@ -259,16 +259,16 @@ impl<'w> Step<'_, 'w> {
         live: &DaemonSet,
     ) -> Flow<Replacer<'static>> {
         let found = PausedRollout::of(live);
-        let held = live.spec.update_strategy == UpdateStrategy::OnDelete
+        let paused = live.spec.update_strategy == UpdateStrategy::OnDelete
             && *target.declared.strategy() != UpdateStrategy::OnDelete;
-        let stale = |change| Err(Halt::End(Outcome::Stale { change, held }));
+        let stale = |change| Err(Halt::End(Outcome::Stale { change, paused }));
         if !is_template(live, target.template.raw()) {
             return stale(self.another_template(live, target.template.raw()));
         }
         let Ok(found) = found else { return stale(Interference::Pause) };
         match found.map(|pause| pause.state) {
             Some(PauseState::Paused) => {
-                self.state.writing.held = true;
+                self.state.writing.paused = true;
                 Ok(if allows_surge(target.declared.strategy()) {
                     Replacer::RunBeforeSurge
                 } else {
@@ -281,7 +281,7 @@ impl<'w> Step<'_, 'w> {
             }
             None => {
                 let writing = &self.state.writing;
-                let ours = !writing.held || writing.sent.contains(&Purpose::RestoreStrategy);
+                let ours = !writing.paused || writing.sent.contains(&Purpose::RestoreStrategy);
                 let resumed = self
                     .look(live)
                     .node_views

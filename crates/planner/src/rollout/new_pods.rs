@@ -47,7 +47,7 @@ pub(super) struct NewPodsReport {
     pub next: Option<Timestamp>,
 }
 
-/// Checks every node, and records since when each waits. A node on which no pod may be created yet
+/// Checks every node, and remembers since when each waits. A node on which no pod may be created yet
 /// is skipped. `started_at` is the start of the rollout, by earlier runs too.
 pub(super) fn check(
     view: &RolloutView<'_>,
@@ -206,7 +206,7 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// Fails when `limit` is over, else records when that will be.
+    /// Fails when `limit` is over, else remembers when that will be.
     fn after(
         &mut self,
         node_view: &NodeView<'_>,
@@ -227,7 +227,7 @@ impl Judge<'_, '_> {
         self.report.next = self.report.next.into_iter().chain(at).min();
     }
 
-    /// Records a failure; the first one of a node stays.
+    /// Adds a failure; the first one of a node stays.
     fn fail(&mut self, node_view: &NodeView<'_>, pod_failure: PodFailure) {
         self.report.failed.entry(node_view.node.name.clone()).or_insert(pod_failure);
     }

@@ -80,7 +80,7 @@ pub(super) enum Next {
     /// No progress, though outdated pods remain.
     Stalled(Stall),
     /// The policy lets no more nodes begin for now, and none is in flight.
-    Held(Vec<WaitsFor>),
+    MayNotBegin(Vec<WaitsFor>),
     /// Images are missing on the nodes that are left.
     NotPulled,
     /// No outdated pods remain in the scope of this run on Ready nodes.
@@ -188,7 +188,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
         }
         let waits_for = &self.steps.waits_for;
         if !waits_for.is_empty() && (outdated > 0 || *self.extent == Extent::All) {
-            return Next::Held(waits_for.clone());
+            return Next::MayNotBegin(waits_for.clone());
         }
         let surplus = self
             .view
@@ -198,9 +198,9 @@ impl<'s, 'a> Replacement<'s, 'a> {
         if surplus {
             return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
         }
-        let is_held = |outdated: Outdated<'_, '_>| self.steps.held.contains(&outdated.at);
-        if outdated > 0 && self.outdated_in_scope().all(is_held) {
-            return Next::Held(self.steps.held_by.clone());
+        let is_held_back = |outdated: Outdated<'_, '_>| self.steps.held_back.contains(&outdated.at);
+        if outdated > 0 && self.outdated_in_scope().all(is_held_back) {
+            return Next::MayNotBegin(self.steps.held_back_by.clone());
         }
         if outdated > 0 {
             let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
@@ -255,22 +255,22 @@ impl<'s, 'a> Replacement<'s, 'a> {
             (false, true) => Some(Next::NotKnown),
             (false, false) => None,
         };
-        let (mut is_its_turn, mut held) = (false, None);
+        let (mut is_its_turn, mut wait) = (false, None);
         for outdated in self.available() {
             match self.turn(&outdated) {
                 Turn::Now => is_its_turn = true,
                 Turn::Later => return until_they_move.or(Some(Next::Wait { until: None })),
-                Turn::Held(wait) => held = Some(wait),
+                Turn::MayNotBegin(waits_for) => wait = Some(waits_for),
             }
         }
         let has_room = self.view.unavailable() < self.allowed();
         let (taken, allowed) = slots.numbers();
-        match held {
+        match wait {
             _ if is_its_turn && has_room && until_they_move.is_some() => until_they_move,
             _ if is_its_turn && has_room && taken >= allowed => {
                 Some(Next::Stalled(Stall::SharedBudget { taken, allowed, outdated }))
             }
-            Some(wait) if !is_its_turn => Some(Next::Held(vec![wait])),
+            Some(wait) if !is_its_turn => Some(Next::MayNotBegin(vec![wait])),
             Some(_) | None => None,
         }
     }

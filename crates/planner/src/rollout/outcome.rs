@@ -76,7 +76,7 @@ pub enum Outcome {
         /// The change.
         change: Interference,
         /// Whether the DaemonSet is still paused, so that the controller replaces no pods.
-        held: bool,
+        paused: bool,
     },
     /// The DaemonSet is deleted or terminating.
     Gone {
@@ -231,9 +231,9 @@ pub enum Attempt {
     Write,
     /// Deleting a pod.
     Delete,
-    /// Recording the change on its revision.
+    /// Annotating the revision with the change.
     Annotate,
-    /// Recording the failed template.
+    /// Remembering the failed template.
     Remember,
     /// Noting what has become of the steps.
     Note,
@@ -330,8 +330,8 @@ impl fmt::Display for Outcome {
                     }
                 }
             }
-            Self::Stale { change, held: true } => write!(f, "paused: {change}"),
-            Self::Stale { change, held: false } => write!(f, "stopped: {change}"),
+            Self::Stale { change, paused: true } => write!(f, "paused: {change}"),
+            Self::Stale { change, paused: false } => write!(f, "stopped: {change}"),
             Self::Gone { replaced_by: None } => f.write_str("the DaemonSet is gone"),
             Self::Gone { replaced_by: Some(uid) } => {
                 write!(f, "the DaemonSet is gone; another one has its name (uid {uid})")

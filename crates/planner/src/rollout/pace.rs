@@ -35,7 +35,7 @@ pub(super) enum Paced {
     /// Stalled for longer than the timeout.
     Stalled(PauseReason),
     /// The policy lets no more nodes begin for now.
-    Held(Vec<WaitsFor>),
+    MayNotBegin(Vec<WaitsFor>),
 }
 
 impl From<Halt> for Paced {
@@ -110,14 +110,14 @@ impl Step<'_, '_> {
         is_asking: bool,
     ) -> Flow<Paced> {
         Ok(match next {
-            Next::Held(waits_for) if !is_asking => Paced::Held(waits_for),
-            Next::Held(_) | Next::NotKnown => {
+            Next::MayNotBegin(waits_for) if !is_asking => Paced::MayNotBegin(waits_for),
+            Next::MayNotBegin(_) | Next::NotKnown => {
                 // A stall from before may continue; it is only not known.
                 self.is_stalled = true;
                 Paced::Wait
             }
             // Not even a delete that is sent again.
-            Next::Delete(_) if is_held_by_check(evaluation) => Paced::Wait,
+            Next::Delete(_) if waits_for_check(evaluation) => Paced::Wait,
             Next::Wait { until } => {
                 self.wake_at(until);
                 Paced::Wait
@@ -127,7 +127,7 @@ impl Step<'_, '_> {
             Next::Stalled(what) => match self.stalled(what) {
                 Some(_) if self.is_forward() && matches!(what, Stall::SharedBudget { .. }) => {
                     let step = evaluation.current_step();
-                    Paced::Held(vec![WaitsFor::of(WaitKind::SharedBudget, step)])
+                    Paced::MayNotBegin(vec![WaitsFor::of(WaitKind::SharedBudget, step)])
                 }
                 Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
                 None => Paced::Wait,
@@ -190,14 +190,14 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Checks the gates: returns the failures by node, and records which nodes have recovered.
+    /// Checks the gates: returns the failures by node, and marks the nodes that have recovered.
     pub(super) fn failed_new_pods(
         &mut self,
         view: &RolloutView<'_>,
     ) -> BTreeMap<NodeName, PodFailure> {
-        self.note_recovered(view);
-        self.note_arrived(view);
-        self.note_had_pod(view);
+        self.mark_recovered(view);
+        self.mark_arrived(view);
+        self.mark_had_pod(view);
         let started_at = notes::started_at(self.state.note.as_ref(), view.live.spec.template.raw());
         let State { pods, creates, .. } = &mut *self.state;
         let report = new_pods::check(view, pods, creates, &self.task.pace, started_at);
@@ -213,7 +213,7 @@ impl Step<'_, '_> {
         report.failed
     }
 
-    pub(super) fn note_recovered(&mut self, view: &RolloutView<'_>) {
+    pub(super) fn mark_recovered(&mut self, view: &RolloutView<'_>) {
         for node_view in &view.node_views {
             let PodState::UpdatedAvailable(pod) = node_view.pod_state else { continue };
             let node = &node_view.node.name;
@@ -234,7 +234,7 @@ impl Step<'_, '_> {
         }
     }
 
-    fn note_arrived(&mut self, view: &RolloutView<'_>) {
+    fn mark_arrived(&mut self, view: &RolloutView<'_>) {
         let pods = &self.state.pods;
         let surges = allows_surge(&view.live.spec.update_strategy);
         let mut arrived = Vec::new();
@@ -260,7 +260,7 @@ impl Step<'_, '_> {
     }
 
     /// Remembers the nodes that have or had a pod, before the next ones arrive.
-    fn note_had_pod(&mut self, view: &RolloutView<'_>) {
+    fn mark_had_pod(&mut self, view: &RolloutView<'_>) {
         let had_pod = &mut self.state.pods.had_pod;
         for node_view in view.node_views.iter().filter(|node_view| node_view.has_had_pod()) {
             if !had_pod.contains(&node_view.node.name) {
@@ -330,7 +330,7 @@ impl Step<'_, '_> {
 }
 
 /// Whether a check is unknown or has not answered, or a precondition has failed.
-fn is_held_by_check(evaluation: &Evaluation<'_>) -> bool {
+fn waits_for_check(evaluation: &Evaluation<'_>) -> bool {
     evaluation.waits_for.iter().any(|wait| match wait.kind {
         WaitKind::Precondition | WaitKind::Gate | WaitKind::Unknown => true,
         WaitKind::Soak

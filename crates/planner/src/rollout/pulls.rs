@@ -142,8 +142,8 @@ impl Pulls {
         (steps, is_left)
     }
 
-    /// Records the answer to the creation of a puller.
-    pub(super) fn note_created(
+    /// Takes the answer to the creation of a puller.
+    pub(super) fn receive_created(
         &mut self,
         node: NodeName,
         result: Result<(PodName, Uid), Failure>,
@@ -163,8 +163,13 @@ impl Pulls {
         self.creating.insert(node, RequestState::RetryAt(now + AGAIN));
     }
 
-    /// Records the answer to the removal of a puller.
-    pub(super) fn note_removed(&mut self, uid: &Uid, result: &Result<(), Failure>, now: Timestamp) {
+    /// Takes the answer to the removal of a puller.
+    pub(super) fn receive_removed(
+        &mut self,
+        uid: &Uid,
+        result: &Result<(), Failure>,
+        now: Timestamp,
+    ) {
         let Some((request, _)) = self.removing.get_mut(uid) else { return };
         *request = match result {
             Ok(()) | Err(Failure::Conflict | Failure::Gone) => {

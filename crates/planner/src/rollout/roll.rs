@@ -20,8 +20,8 @@ impl<'w> Step<'_, 'w> {
     /// Replaces pods by pods of the live template, without writing the DaemonSet.
     pub(super) fn roll(&mut self, extent: &Extent, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let live = live.ok_or_else(Halt::gone)?;
-        let held = PausedRollout::of(live).is_ok_and(|pause| pause.is_some());
-        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held }));
+        let paused = PausedRollout::of(live).is_ok_and(|pause| pause.is_some());
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, paused }));
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             return stale(Interference::Strategy);
         }
@@ -44,8 +44,8 @@ impl<'w> Step<'_, 'w> {
                 Halt::End(Outcome::Done)
             }
             Paced::Stalled(why) => Halt::paused(why),
-            Paced::Held(waits_for) if self.waits_itself(&waits_for) => Halt::Wait,
-            Paced::Held(waits_for) => Halt::End(self.waiting(waits_for)),
+            Paced::MayNotBegin(waits_for) if self.waits_itself(&waits_for) => Halt::Wait,
+            Paced::MayNotBegin(waits_for) => Halt::End(self.waiting(waits_for)),
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
                 self.paused_by_failure(failed, None)
@@ -65,7 +65,7 @@ impl<'w> Step<'_, 'w> {
             Ok(None) => Ok(Halt::End(Outcome::Done)),
             Err(_) => {
                 let change = Interference::Pause;
-                Ok(Halt::End(Outcome::Stale { change, held: true }))
+                Ok(Halt::End(Outcome::Stale { change, paused: true }))
             }
             Ok(Some(pause)) => Ok(self.send(Write {
                 precondition: unchanged(live),

@@ -58,8 +58,8 @@ impl Step<'_, '_> {
             }
             request => request,
         };
-        if let Err(pause) = self.may_go(request, Attempt::Write) {
-            return pause;
+        if let Err(halt) = self.may_go(request, Attempt::Write) {
+            return halt;
         }
         self.state.writing.request = RequestState::Out;
         self.state.writing.against = Some(write.precondition.clone());

@@ -84,7 +84,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Records what the run has to do with the nodes after this step. `nodes` are those of a step
+    /// Updates what the run has to do with the nodes after this step. `nodes` are those of a step
     /// that has evaluated the policy; else those before are kept, as far as they do not change.
     pub(super) fn share(&mut self) {
         let Some(siblings) = self.observed.siblings else { return };

@@ -173,7 +173,7 @@ pub(super) struct Writing {
     pub(super) done: BTreeSet<Purpose>,
     /// Whether the target was written or found paused, so that any other strategy was set by
     /// another client.
-    pub(super) held: bool,
+    pub(super) paused: bool,
     /// The last written object: an observation with an older version does not contain the write.
     pub(super) version: Option<Written>,
 }

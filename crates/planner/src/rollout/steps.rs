@@ -242,7 +242,7 @@ impl<'w> Step<'_, 'w> {
     }
 
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
-    pub(super) fn hold_before(
+    pub(super) fn wait_to_begin(
         &mut self,
         target: &Target,
         live: &'w DaemonSet,
@@ -269,7 +269,7 @@ impl<'w> Step<'_, 'w> {
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
-    pub(super) fn hold(
+    pub(super) fn wait_to_continue(
         &mut self,
         target: &Target,
         live: &'w DaemonSet,
@@ -280,7 +280,7 @@ impl<'w> Step<'_, 'w> {
                 return Ok(Halt::Wait);
             }
             // The controller would continue its surge meanwhile.
-            let pause = self.pause(target, PauseState::Paused, self.state.from.clone());
+            let pause = self.new_pause(target, PauseState::Paused, self.state.from.clone());
             return Ok(self.write_pause(Purpose::Pause, target, live, pause));
         }
         self.state.course = Course::Waiting(waits_for.clone());
@@ -342,7 +342,7 @@ impl<'w> Step<'_, 'w> {
         let is_good = good.as_ref().is_some_and(|good| good.is_live(live));
         let found = PausedRollout::of(live).ok().flatten();
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
-        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: on_delete }));
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, paused: on_delete }));
         // Before the target is written, that of an earlier run may be live.
         let is_begun = found.is_some() || self.is_interrupted(live);
         let is_ours = is_begun && good.is_some() && !self.is_done(Purpose::Apply);
@@ -359,7 +359,7 @@ impl<'w> Step<'_, 'w> {
             return stale(Interference::Pause);
         }
         let from = self.state.from.clone();
-        let pause = self.pause(target, PauseState::Waiting, from);
+        let pause = self.new_pause(target, PauseState::Waiting, from);
         let digest = template_digest(target.template.raw());
         let pause = PausedRollout { waits_for, target: Some(digest), ..pause };
         let (template, provenance) = match &good {

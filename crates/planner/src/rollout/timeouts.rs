@@ -52,7 +52,7 @@ impl Step<'_, '_> {
         progress_deadline(&self.task.pace)
     }
 
-    /// Records a stall; returns its duration in seconds once it exceeds the timeout.
+    /// Remembers a stall; returns its duration in seconds once it exceeds the timeout.
     pub(super) fn stalled(&mut self, what: Stall) -> Option<i64> {
         self.is_stalled = true;
         let (since, least) = match self.state.stall {

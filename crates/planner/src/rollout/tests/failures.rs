@@ -190,7 +190,7 @@ fn a_rollback_ends_when_another_client_resumes() {
     run.restart("v2");
     run.sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = json!("v3"));
     let run = run.finish();
-    let Outcome::Stale { held: true, .. } = run.outcome() else { panic!("{}", run.outcome()) };
+    let Outcome::Stale { paused: true, .. } = run.outcome() else { panic!("{}", run.outcome()) };
     assert_eq!((run.images().get("v2"), run.sim.live_image()), (Some(&2), "v3".to_owned()));
 }
 
