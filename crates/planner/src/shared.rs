@@ -38,7 +38,7 @@ pub struct Share {
 /// What a run does with one of the selected DaemonSets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShareCourse {
-    /// Nothing: its nodes only count. Also while it goes back to an earlier template.
+    /// Nothing: its nodes only count. Also while it is rolled back.
     Counted,
     /// What it will replace is not known yet: it is about to begin, or a check has still to answer.
     Starting,

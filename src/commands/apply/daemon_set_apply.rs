@@ -89,8 +89,8 @@ impl InSequence for DaemonSetApply<'_> {
 }
 
 impl DaemonSetApply<'_> {
-    /// The reason why it does not begin yet; `None` if it has nothing to begin, or only goes back
-    /// to the last good template.
+    /// The predecessor for which it does not begin yet; `None` if it has nothing to begin, or only
+    /// restores the last good template.
     pub(super) async fn unmet_predecessor(
         &self,
         session: &mut Session,
@@ -108,8 +108,8 @@ impl DaemonSetApply<'_> {
         let now = snapshot.observed_at;
         let first = rollout::first_write(&task, &ObservedCluster::of(&snapshot, key, true), now);
         let aborts = first.is_some_and(|write| write.purpose == Purpose::Abort);
-        let goes_back = aborts || matches!(task.goal, Goal::GoBack);
-        Ok((!goes_back).then_some(unmet))
+        let rolls_back = aborts || matches!(task.goal, Goal::RollBack);
+        Ok((!rolls_back).then_some(unmet))
     }
 
     /// Notes on the lock that the rollout waits, for runs with `--resume`. While another run has the
@@ -268,7 +268,7 @@ impl DaemonSetApply<'_> {
             changes: plan.change != Change::None,
         };
         let goal = match resumed(snapshot, self.desired, self.args) {
-            Some(_) => Goal::GoBack,
+            Some(_) => Goal::RollBack,
             None => Goal::Apply(target),
         };
         Ok(Task {
@@ -311,7 +311,7 @@ impl DaemonSetApply<'_> {
         } else {
             first
         };
-        let asking = Preflight { turn: self, cluster, plan, now };
+        let asking = Preflight { apply: self, cluster, plan, now };
         let template = match (first, live) {
             // Nothing is written.
             (None, None)
@@ -416,7 +416,7 @@ impl DaemonSetApply<'_> {
 
 /// The dry run before anything is written.
 struct Preflight<'a> {
-    turn: &'a DaemonSetApply<'a>,
+    apply: &'a DaemonSetApply<'a>,
     cluster: &'a WritableCluster,
     plan: &'a DaemonSetPlan,
     now: Timestamp,
@@ -429,7 +429,7 @@ impl Preflight<'_> {
         live: Option<&DaemonSet>,
         trial: Trial<'_>,
     ) -> Result<PodTemplate, Error> {
-        let Self { turn: DaemonSetApply { desired, args, .. }, cluster, plan, now } = *self;
+        let Self { apply: DaemonSetApply { desired, args, .. }, cluster, plan, now } = *self;
         let answer =
             match executor::preflight(cluster, live, trial, &owner(desired, live), now).await {
                 Err(PreflightError::DaemonSet(WriteError::Conflict { fields, .. })) => {

@@ -354,7 +354,7 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
 /// The hash of the last good template: that of the paused rollout's start, else the live one.
 fn last_good(live: Option<&DaemonSet>, snapshot: &Snapshot) -> Option<RevisionHash> {
     let live = live?;
-    let pause = PausedRollout::of(live).ok().flatten();
+    let pause = PausedRollout::readable(live);
     // A surge that was interrupted has no pause.
     let template = || template_digest(live.spec.template.raw());
     let note = snapshot.steps_note(&live.key).filter(|note| note.is_unfinished(&template()));

@@ -154,7 +154,7 @@ pub fn explain(
 ) -> Result<Explanation, NotFound> {
     let live = find_daemon_set(snapshot, key)?;
     // An unreadable annotation is reported by `status`.
-    let pause = PausedRollout::of(live).ok().flatten();
+    let pause = PausedRollout::readable(live);
     let live = &*as_declared(live, pause.as_ref());
     let fleet = Fleet::new(&snapshot.nodes);
     let daemon_set_view = DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);
@@ -188,7 +188,7 @@ pub fn explain_under(
     policy: &RolloutPolicy,
 ) -> Result<Explanation, NotFound> {
     let live = find_daemon_set(snapshot, key)?;
-    let pause = PausedRollout::of(live).ok().flatten();
+    let pause = PausedRollout::readable(live);
     let live = &*as_declared(live, pause.as_ref());
     let target = &*rolled_out(live, snapshot);
     let fleet = Fleet::new(&snapshot.nodes);

@@ -121,17 +121,19 @@ impl<'w> Step<'_, 'w> {
         self.state.allowed_actions = match task.goal {
             Goal::Apply(_) => self.state.allowed_actions,
             // The live template stays.
-            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => {
+            Goal::RollBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => {
                 AllowedActions::Reconcile
             }
         };
         match (&task.goal, self.state.course.clone()) {
             (Goal::Apply(target), Course::Forward) => self.apply(target, live),
-            (Goal::Apply(target), Course::Failed(failed)) => self.go_back(target, live, failed),
+            (Goal::Apply(target), Course::Failed(failed)) => {
+                self.after_failure(target, live, failed)
+            }
             (Goal::Apply(target), Course::Waiting(waits_for)) => {
                 self.put_back(target, live, waits_for)
             }
-            (Goal::GoBack, _) => self.resume_rollback(live),
+            (Goal::RollBack, _) => self.resume_rollback(live),
             (Goal::Roll(extent), Course::Forward) => self.roll(extent, live),
             (Goal::Roll(_), Course::Waiting(waits_for)) => Ok(Halt::End(self.waiting(waits_for))),
             (Goal::Roll(_), Course::Failed(failed)) => Ok(self.paused_by_failure(failed, None)),

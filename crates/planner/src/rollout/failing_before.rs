@@ -12,8 +12,6 @@ use super::task::Target;
 use super::view::of_template;
 use crate::classification::stays_unready;
 use crate::plan::{PauseState, PausedRollout};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{DaemonSet, Pod, PodReadiness};
 
@@ -39,10 +37,9 @@ impl Step<'_, '_> {
             return;
         }
         let began = self.began(target, live);
-        let owner = Owner::from(live);
-        let revisions = Claims::of(&owner, self.observed.revisions).claimed;
+        let revisions = self.observed.revisions_of(live);
         let (templates, _) = of_template(target.template.raw(), &revisions);
-        let pods = Claims::of(&owner, self.observed.pods).claimed;
+        let pods = self.observed.pods_of(live);
         let failing = pods.into_iter().filter(|pod| {
             templates.is_updated(pod) && self.is_failing(pod, live) && self.is_older(pod, began)
         });

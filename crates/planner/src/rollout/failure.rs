@@ -22,13 +22,11 @@ use super::outcome::{
 use super::pace::Paced;
 use super::request::Purpose;
 use super::restart::is_template_but_for_restart;
-use super::state::{Creates, RequestState};
+use super::state::{Course, Creates, RequestState};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, count};
 use crate::checks::CheckFinding;
 use crate::plan::{PauseState, PausedRollout, template_digest};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::placement::judge;
 use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{
@@ -53,7 +51,7 @@ impl Good<'_> {
 /// The revision that is live after an abort, and the digest of the failed template; `None` if the
 /// DaemonSet is not aborted.
 fn aborted(live: &DaemonSet) -> Option<(RevisionRef, String)> {
-    match PausedRollout::of(live).ok().flatten()? {
+    match PausedRollout::readable(live)? {
         PausedRollout {
             state: PauseState::Aborted,
             from: Some(from),
@@ -68,7 +66,7 @@ fn aborted(live: &DaemonSet) -> Option<(RevisionRef, String)> {
 }
 
 /// Whether a rollout of the template with this digest is aborted and pods of it are left: the case
-/// for [`Goal::GoBack`](super::Goal::GoBack), which completes a rollback.
+/// for [`Goal::RollBack`](super::Goal::RollBack), which completes a rollback.
 pub fn is_rolling_back(observed: &ObservedCluster<'_>, failed: &str) -> bool {
     let Some(live) = observed.daemon_set else { return false };
     if aborted(live).is_none_or(|(_, digest)| digest != failed) {
@@ -80,12 +78,13 @@ pub fn is_rolling_back(observed: &ObservedCluster<'_>, failed: &str) -> bool {
 impl<'w> Step<'_, 'w> {
     /// New pods, or a gate of the policy, have failed: by policy, abort with the last good template,
     /// or pause.
-    pub(super) fn go_back(
+    pub(super) fn after_failure(
         &mut self,
         target: &Target,
         live: Option<&'w DaemonSet>,
         failed: BTreeMap<NodeName, PodFailure>,
     ) -> Flow<Halt> {
+        self.state.course = Course::Failed(failed.clone());
         let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         if !is_template(live, target.template.raw()) {
@@ -149,7 +148,7 @@ impl<'w> Step<'_, 'w> {
     /// Reads the template of a revision.
     fn at(&self, from: &RevisionRef, live: &DaemonSet) -> Result<Good<'w>, NotAborted> {
         let gone = || NotAborted::RevisionGone { name: from.name.clone(), number: from.number };
-        let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
+        let claimed = self.observed.revisions_of(live);
         let revision = claimed.into_iter().find(|it| it.name == from.name).ok_or_else(gone)?;
         let template = template_of(&revision.data).ok_or_else(gone)?;
         let parsed = PodTemplate::from_json(template.clone()).map_err(|_| gone())?;
@@ -184,7 +183,7 @@ impl<'w> Step<'_, 'w> {
 
     /// Restores the good template, paused, unless that is done already.
     fn abort(&mut self, target: &Target, live: &DaemonSet, good: &Good<'_>) -> Flow<()> {
-        let found = PausedRollout::of(live).ok().flatten();
+        let found = PausedRollout::readable(live);
         let is_aborted = found.is_some_and(|pause| pause.state == PauseState::Aborted);
         let is_good = good.is_live(live);
         if is_good && is_aborted {
@@ -271,7 +270,7 @@ impl<'w> Step<'_, 'w> {
             Err(halt) => Paced::from(halt),
         };
         match paced {
-            // The way back waits for nothing but budgets.
+            // A rollback waits for nothing but budgets.
             Paced::Wait | Paced::MayNotBegin(_) => Halt::Wait,
             Paced::Clean => aborted(failed, Some(RolledBack::Fully)),
             Paced::Failed(again) => aborted(failed, Some(RolledBack::Failed(again))),
@@ -288,7 +287,7 @@ impl<'w> Step<'_, 'w> {
     /// Adds the gate that has failed to a pause that is there already: `status` shows it.
     fn add_failed_gate(&mut self, target: &Target, live: &DaemonSet) -> Flow<()> {
         let gate = self.failed_gate();
-        let found = PausedRollout::of(live).ok().flatten();
+        let found = PausedRollout::readable(live);
         let lacks_it = |pause: &PausedRollout| {
             pause.state == PauseState::Paused && gate.is_some() && pause.failed_gate != gate
         };

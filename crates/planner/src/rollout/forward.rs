@@ -18,13 +18,11 @@ use super::outcome::{Attempt, Interference, Outcome};
 use super::pace::Paced;
 use super::request::Purpose;
 use super::restart::is_restarted;
-use super::state::{AllowedActions, Course, RequestState, Stall};
+use super::state::{AllowedActions, RequestState, Stall};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::plan::{PauseState, PausedRollout, Wave};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::revision_data::{Matching, matches};
@@ -38,8 +36,7 @@ impl<'w> Step<'_, 'w> {
         self.look_for_note(target.template.raw(), live);
         if !self.is_done(Purpose::Apply) {
             if let Some(failed) = self.failed_while_waiting(target, live) {
-                self.state.course = Course::Failed(failed.clone());
-                return self.go_back(target, Some(live), failed);
+                return self.after_failure(target, Some(live), failed);
             }
             // After a write whose answer is lost, the target may be live, though it is not observed.
             let may_be_live = self.state.writing.sent.contains(&Purpose::Apply);
@@ -50,8 +47,7 @@ impl<'w> Step<'_, 'w> {
                 return self.wait_to_begin(target, live, waits_for);
             }
             if self.state.cause.is_some() && self.fails_while_waiting(target, live).is_some() {
-                self.state.course = Course::Failed(BTreeMap::new());
-                return self.go_back(target, Some(live), BTreeMap::new());
+                return self.after_failure(target, Some(live), BTreeMap::new());
             }
             self.pull_first(target, live)?;
             self.put_in_place(target, live)?;
@@ -79,10 +75,7 @@ impl<'w> Step<'_, 'w> {
             Paced::Failed(failed) if rolls_nothing(target, &view, replacer) => {
                 Ok(self.paused_by_failure(failed, None))
             }
-            Paced::Failed(failed) => {
-                self.state.course = Course::Failed(failed.clone());
-                self.go_back(target, Some(live), failed)
-            }
+            Paced::Failed(failed) => self.after_failure(target, Some(live), failed),
             Paced::Stalled(why) => Ok(Halt::paused(why)),
             Paced::MayNotBegin(waits_for) => self.wait_to_continue(target, live, waits_for),
             Paced::Clean => match replacer {
@@ -102,7 +95,7 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
         let outdated = is_outdated_for(target.template.raw(), live, self.observed);
         let declared = target.declared.strategy();
-        let pause = PausedRollout::of(live).ok().flatten();
+        let pause = PausedRollout::readable(live);
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, pause.as_ref());
         }
@@ -208,10 +201,9 @@ impl<'w> Step<'_, 'w> {
         if self.is_interrupted(live) {
             return self.state.note.as_ref()?.from.clone();
         }
-        let owner = Owner::from(live);
-        let claimed = Claims::of(&owner, self.observed.revisions).claimed;
+        let claimed = self.observed.revisions_of(live);
         let from = if is_template(live, target.template.raw()) {
-            let pods = Claims::of(&owner, self.observed.pods).claimed;
+            let pods = self.observed.pods_of(live);
             let is_other = |revision: &&&Revision| {
                 !matches(target.template.raw(), &revision.data, Matching::Tolerant)
                     && pods.iter().any(|pod| !pod.terminating && pod.has_hash(&hash_of(revision)))
@@ -298,7 +290,7 @@ impl<'w> Step<'_, 'w> {
 
     /// The live template is another one than `wanted`.
     pub(super) fn another_template(&self, live: &DaemonSet, wanted: &Value) -> Interference {
-        let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
+        let claimed = self.observed.revisions_of(live);
         let revision = of_template(live.spec.template.raw(), &claimed).1.pop();
         Interference::Template {
             revision: revision.map(|revision| revision.name.clone()),
@@ -354,10 +346,9 @@ pub(super) fn is_outdated_for(
     live: &DaemonSet,
     observed: &ObservedCluster<'_>,
 ) -> bool {
-    let owner = Owner::from(live);
-    let revisions = Claims::of(&owner, observed.revisions).claimed;
+    let revisions = observed.revisions_of(live);
     let (templates, _) = of_template(template, &revisions);
-    let pods = Claims::of(&owner, observed.pods).claimed;
+    let pods = observed.pods_of(live);
     pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
 }
 

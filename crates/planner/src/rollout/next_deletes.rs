@@ -92,7 +92,7 @@ pub(super) enum Next {
 pub(super) struct Shared<'t> {
     /// Its slots.
     pub slots: &'t Slots<'t>,
-    /// Whether the DaemonSets take turns on each node. On the way back, only slots count.
+    /// Whether the DaemonSets take turns on each node. In a rollback, only slots count.
     pub takes_turns: bool,
 }
 

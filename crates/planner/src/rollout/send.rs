@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::event::Failure;
-use super::observed_cluster::{is_older, resource_version};
+use super::observed_cluster::{is_older_version, resource_version};
 use super::outcome::{Attempt, PauseReason};
 use super::progress::Report;
 use super::request::{Precondition, Purpose, Write};
@@ -84,7 +84,9 @@ impl Step<'_, '_> {
         };
         match before {
             Precondition::Absent => true,
-            Precondition::Unchanged { resource_version: before, .. } => is_older(before, seen),
+            Precondition::Unchanged { resource_version: before, .. } => {
+                is_older_version(before, seen)
+            }
         }
     }
 

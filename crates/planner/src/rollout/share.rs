@@ -75,12 +75,12 @@ pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) ->
 }
 
 impl Step<'_, '_> {
-    /// Whether the target is rolled out: on the way back, no node waits for another DaemonSet.
+    /// Whether the target is rolled out: in a rollback, no node waits for another DaemonSet.
     pub(super) fn is_forward(&self) -> bool {
         match (&self.task.goal, &self.state.course) {
             (Goal::Apply(_) | Goal::Roll(_), Course::Forward | Course::Waiting(_)) => true,
             (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_))
-            | (Goal::GoBack | Goal::Release { .. } | Goal::RemovePullers, _) => false,
+            | (Goal::RollBack | Goal::Release { .. } | Goal::RemovePullers, _) => false,
         }
     }
 
@@ -91,7 +91,9 @@ impl Step<'_, '_> {
         let evaluated = self.shared_nodes.take();
         let before = self.state.share.take();
         let course = match (&self.task.goal, &self.state.course) {
-            (Goal::GoBack | Goal::Release { .. } | Goal::RemovePullers, _) => ShareCourse::Counted,
+            (Goal::RollBack | Goal::Release { .. } | Goal::RemovePullers, _) => {
+                ShareCourse::Counted
+            }
             _ if self.state.stop.is_some() => ShareCourse::Stopped,
             (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_)) => ShareCourse::Stopped,
             (Goal::Apply(_) | Goal::Roll(_), Course::Waiting(waits_for)) => {

@@ -395,7 +395,7 @@ impl State {
         }
     }
 
-    /// Whether images could not be pulled to a node in time. The way back needs no images.
+    /// Whether images could not be pulled to a node in time. A rollback needs no images.
     pub(super) fn is_dropped(&self, node: &NodeName) -> bool {
         self.course == Course::Forward && self.pulls.dropped.contains_key(node)
     }

@@ -185,12 +185,12 @@ impl<'w> Step<'_, 'w> {
         target: &Target,
         live: &DaemonSet,
     ) -> Option<PausedRollout> {
-        let pause = PausedRollout::of(live).ok().flatten()?;
-        let goes_back = match self.task.pace.on_failure {
+        let pause = PausedRollout::readable(live)?;
+        let rolls_back = match self.task.pace.on_failure {
             OnFailure::Abort | OnFailure::Rollback => pause.state == PauseState::Waiting,
             OnFailure::Pause => false,
         };
-        (goes_back && !is_template(live, target.template.raw())).then_some(pause)
+        (rolls_back && !is_template(live, target.template.raw())).then_some(pause)
     }
 
     /// The pods that have failed by their restarts since the rollout began to wait: then the last good
@@ -251,21 +251,17 @@ impl<'w> Step<'_, 'w> {
         if self.waits_itself(&waits_for) {
             return Ok(Halt::Wait);
         }
-        match PausedRollout::of(live).ok().flatten().map(|pause| pause.state) {
-            // The template of a run that was killed may be live: it has shown nothing yet.
-            Some(PauseState::Waiting | PauseState::Paused) => {
-                self.state.course = Course::Waiting(waits_for.clone());
-                self.put_back(target, Some(live), waits_for)
-            }
-            None if self.is_interrupted(live) => {
-                self.state.course = Course::Waiting(waits_for.clone());
-                self.put_back(target, Some(live), waits_for)
-            }
-            Some(PauseState::Aborted) | None => {
-                self.note_waiting(target, &waits_for)?;
-                Ok(Halt::End(self.waiting(waits_for)))
-            }
+        // The template of a run that was killed may be live: it has shown nothing yet.
+        let may_be_live = match PausedRollout::readable(live).map(|pause| pause.state) {
+            Some(PauseState::Waiting | PauseState::Paused) => true,
+            Some(PauseState::Aborted) => false,
+            None => self.is_interrupted(live),
+        };
+        if may_be_live {
+            return self.put_back(target, Some(live), waits_for);
         }
+        self.note_waiting(target, &waits_for)?;
+        Ok(Halt::End(self.waiting(waits_for)))
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
@@ -283,7 +279,6 @@ impl<'w> Step<'_, 'w> {
             let pause = self.new_pause(target, PauseState::Paused, self.state.from.clone());
             return Ok(self.write_pause(Purpose::Pause, target, live, pause));
         }
-        self.state.course = Course::Waiting(waits_for.clone());
         self.put_back(target, Some(live), waits_for)
     }
 
@@ -328,6 +323,7 @@ impl<'w> Step<'_, 'w> {
         live: Option<&'w DaemonSet>,
         waits_for: Vec<WaitsFor>,
     ) -> Flow<Halt> {
+        self.state.course = Course::Waiting(waits_for.clone());
         let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         let is_target = is_template(live, target.template.raw());
@@ -340,7 +336,7 @@ impl<'w> Step<'_, 'w> {
             }
         };
         let is_good = good.as_ref().is_some_and(|good| good.is_live(live));
-        let found = PausedRollout::of(live).ok().flatten();
+        let found = PausedRollout::readable(live);
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, paused: on_delete }));
         // Before the target is written, that of an earlier run may be live.

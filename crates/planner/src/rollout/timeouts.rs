@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::decide::{Flow, Halt, Step};
-use super::observed_cluster::{is_older, resource_version};
+use super::observed_cluster::{is_older_version, resource_version};
 use super::outcome::{ControllerStep, PauseReason};
 use super::progress::Report;
 use super::request::Purpose;
@@ -17,7 +17,9 @@ impl Step<'_, '_> {
     /// Waits until the observed object is as new as the last write.
     pub(super) fn appeared(&mut self, live: &DaemonSet) -> Flow<()> {
         match &self.state.writing.version {
-            Some(written) if is_older(resource_version(live), &written.resource_version) => {
+            Some(written)
+                if is_older_version(resource_version(live), &written.resource_version) =>
+            {
                 Err(self.stalled_for(ControllerStep::Appear))
             }
             Some(_) | None => Ok(()),

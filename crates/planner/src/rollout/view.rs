@@ -15,8 +15,6 @@ use super::state::{Pods, RequestState, State};
 use super::task::Task;
 use crate::classification::{Availability, NodeBudget, SkippedNodes, Templates};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::Limits;
 use daemonset::controller::node_placements::NodePlacements;
@@ -135,8 +133,7 @@ impl<'a> RolloutView<'a> {
         state: &State,
         now: Timestamp,
     ) -> Self {
-        let owner = Owner::from(live);
-        let claimed = Claims::of(&owner, observed.revisions).claimed;
+        let claimed = observed.revisions_of(live);
         let (templates, revisions) = of_template(live.spec.template.raw(), &claimed);
         let made = || NodePlacements::of(&live.spec.template.placement, observed.nodes);
         let node_placements =
@@ -148,7 +145,7 @@ impl<'a> RolloutView<'a> {
         );
         let (fleet, placements) =
             (node_placements.fleet(observed.nodes), node_placements.placements());
-        let own = Claims::of(&owner, observed.pods).claimed;
+        let own = observed.pods_of(live);
         let pods = NodePods::group(&fleet, &own, EndedPods::Dropped);
         let desired = placements.iter().filter(|placement| placement.may_start).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);

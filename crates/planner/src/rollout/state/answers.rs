@@ -69,12 +69,10 @@ impl State {
                 self.writing.version = Some(written);
                 self.failing = None;
             }
-            Answer::Written(Err(
-                Failure::Forbidden { .. }
-                | Failure::Refused { .. }
-                | Failure::ChangesTemplate
-                | Failure::Unknown { .. },
-            )) if self.writing.last == Some(Purpose::AddFailedGate) => {
+            Answer::Written(Err(failure))
+                if self.writing.last == Some(Purpose::AddFailedGate)
+                    && (failure.is_permanent() || matches!(failure, Failure::Unknown { .. })) =>
+            {
                 // The gate is named by the outcome, too, which must not become another one.
                 self.writing.request = RequestState::Idle;
                 self.writing.done.insert(Purpose::AddFailedGate);
@@ -156,19 +154,16 @@ impl State {
         failure: Failure,
         now: Timestamp,
     ) -> RequestState {
-        let pause = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
-        match failure {
-            Failure::Forbidden { .. } | Failure::Refused { .. } | Failure::ChangesTemplate => {
-                self.fatal = Some((request, failure));
-            }
-            Failure::Conflict | Failure::Gone | Failure::Unknown { .. } => {
-                let before = self.failing.as_ref().filter(|failing| {
-                    failing.request == request && now.duration_since(failing.last) < FORGOTTEN
-                });
-                let since = before.map_or(now, |failing| failing.since);
-                self.failing = Some(Failing { since, last: now, request, failure });
-            }
+        let delay = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
+        if failure.is_permanent() {
+            self.fatal = Some((request, failure));
+        } else {
+            let before = self.failing.as_ref().filter(|failing| {
+                failing.request == request && now.duration_since(failing.last) < FORGOTTEN
+            });
+            let since = before.map_or(now, |failing| failing.since);
+            self.failing = Some(Failing { since, last: now, request, failure });
         }
-        RequestState::RetryAt(now + pause)
+        RequestState::RetryAt(now + delay)
     }
 }

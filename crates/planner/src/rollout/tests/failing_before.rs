@@ -32,7 +32,9 @@ fn half_rolled(nodes: usize, budget: usize) -> Sim {
 fn change_a_label(task: &mut Task) {
     match &mut task.goal {
         Goal::Apply(target) => target.changes = true,
-        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => unreachable!(),
+        Goal::RollBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => {
+            unreachable!()
+        }
     }
 }
 

@@ -172,7 +172,7 @@ fn an_incomplete_rollback_is_completed() {
     let mut run = interrupted_rollback();
     let writes = run.sim.writes.len();
     run.restart("v2");
-    assert_eq!(run.task.goal, Goal::GoBack);
+    assert_eq!(run.task.goal, Goal::RollBack);
     let run = run.finish();
     let Outcome::Aborted { failed, rolled_back: Some(RolledBack::Fully), .. } = run.outcome()
     else {
