@@ -194,10 +194,9 @@ impl Judge<'_, '_> {
     }
 
     /// Fails if no pod is created. When the controller reports that the server rejects it,
-    /// [`GRACE`] is the limit; its events name no node, so an event during the wait of this node
-    /// counts for it.
+    /// [`GRACE`] is the limit.
     fn no_pod(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &Pods) {
-        let failure = pods.create_failed.as_ref().filter(|failure| failure.at + GRACE >= since);
+        let failure = pods.create_failure(since);
         let refused = failure.is_some_and(|failure| failure.refused);
         let limit = if refused { GRACE.min(self.deadline()) } else { self.deadline() };
         self.after(node_view, since, limit, |seconds| PodFailure::NoPod {

@@ -229,6 +229,14 @@ pub(super) struct Pods {
     pub(super) replaced: Vec<Replaced>,
 }
 
+impl Pods {
+    /// The failed creation that explains why a node without a pod waits since then. The events of the
+    /// controller name no node.
+    pub(super) fn create_failure(&self, since: Timestamp) -> Option<&CreateFailure> {
+        self.create_failed.as_ref().filter(|failure| failure.at + GRACE >= since)
+    }
+}
+
 /// The reason why the controller could not create a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CreateFailure {

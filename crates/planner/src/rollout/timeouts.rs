@@ -92,8 +92,7 @@ impl Step<'_, '_> {
         }
         let waited = self.stalled(Stall::Empty { nodes: nodes.len() });
         let since = self.state.stall.as_ref().map_or(self.now, |(since, _)| *since);
-        let failure =
-            self.state.pods.create_failed.as_ref().filter(|failure| failure.at + GRACE >= since);
+        let failure = self.state.pods.create_failure(since);
         let message = failure.map(|failure| failure.message.clone());
         let refused = failure.is_some_and(|failure| failure.refused);
         let over = refused && self.now.duration_since(since) >= GRACE;

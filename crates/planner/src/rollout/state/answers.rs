@@ -105,8 +105,8 @@ impl State {
                 self.checks.receive(&self.task.pace, &question, &response);
             }
             Answer::PullerCreated { node, result } => {
-                if let Err(failure @ (Failure::Forbidden { .. } | Failure::Refused { .. })) =
-                    &result
+                if let Err(failure) = result.as_ref()
+                    && failure.is_permanent()
                 {
                     self.fatal = Some((Attempt::Pull, failure.clone()));
                 }
