@@ -218,8 +218,8 @@ pub(super) enum Error {
     #[error("cannot read the answer")]
     Answer(#[source] io::Error),
     /// Guards block the plan, and no flag allows them.
-    #[error("{}", refused(_0))]
-    Refused(Vec<Guard>),
+    #[error("{}", blocked(_0))]
+    Blocked(Vec<Guard>),
     /// The cluster or the source has changed since the plan was made.
     #[error("the plan no longer matches the cluster; nothing was changed\n{}", lines(_0))]
     Stale(Vec<Stale>),
@@ -241,12 +241,12 @@ pub(super) enum Error {
     #[error("spec.updateStrategy cannot be read")]
     Declared(#[source] serde_json::Error),
     /// The user does not have permissions that the run needs.
-    #[error("not permitted; nothing was changed\n{}", needed(missing, held))]
+    #[error("not permitted; nothing was changed\n{}", needed(missing, paused))]
     NotPermitted {
         /// The missing permissions.
         missing: Vec<Need>,
         /// The DaemonSets that earlier runs have left paused.
-        held: Vec<DaemonSetKey>,
+        paused: Vec<DaemonSetKey>,
     },
     /// A rollout that an earlier run has paused cannot be resumed.
     #[error("{daemon_set} stays paused: its update strategy is OnDelete")]
@@ -330,15 +330,15 @@ fn lines(all: &[Stale]) -> String {
 }
 
 /// Missing permissions and paused DaemonSets, one per line.
-fn needed(missing: &[Need], held: &[DaemonSetKey]) -> String {
+fn needed(missing: &[Need], paused: &[DaemonSetKey]) -> String {
     let missing = missing.iter().map(ToString::to_string);
-    let held =
-        held.iter().map(|key| format!("{key} stays paused: its update strategy is OnDelete"));
-    missing.chain(held).collect::<Vec<_>>().join("\n")
+    let paused =
+        paused.iter().map(|key| format!("{key} stays paused: its update strategy is OnDelete"));
+    missing.chain(paused).collect::<Vec<_>>().join("\n")
 }
 
 /// The guards with the flags that allow them, one per line.
-fn refused(guards: &[Guard]) -> String {
+fn blocked(guards: &[Guard]) -> String {
     let words = guards.iter().map(|guard| {
         let about = guard.daemon_set.as_deref().map(|key| format!("{key}: ")).unwrap_or_default();
         let flag = guard.allow_flag.as_ref().map(|flag| format!(" (allow with {flag})"));

@@ -22,7 +22,7 @@ pub enum Exit {
     /// The cluster has changed since the plan was made.
     Stale,
     /// A guard blocks the plan.
-    Refused,
+    Blocked,
     /// Another run holds the lock.
     Locked,
     /// An error, which has been printed.
@@ -46,7 +46,7 @@ impl Exit {
         Self::Paused,
         Self::Locked,
         Self::Stale,
-        Self::Refused,
+        Self::Blocked,
         Self::Failed,
         Self::Usage,
         Self::Terminated,
@@ -72,7 +72,7 @@ impl Exit {
             Self::Drift => 3,
             Self::Paused => 4,
             Self::Stale => 5,
-            Self::Refused => 6,
+            Self::Blocked => 6,
             Self::Locked => 7,
             Self::Waiting => 8,
             Self::ApprovalNeeded => 9,

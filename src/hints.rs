@@ -104,7 +104,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             vec!["to resume: run it again".into()]
         }
         Error::StillDiffers { .. } => vec!["see what differs: `ds-plan diff`".into()],
-        Error::NotPermitted { missing, held: _ } => permission_hints(missing),
+        Error::NotPermitted { missing, paused: _ } => permission_hints(missing),
         Error::StaysPaused { daemon_set, source } => stays_paused_hints(daemon_set, source),
         Error::Lock(error) => lock_hint(error).into_iter().collect(),
         Error::HolderIsLive { .. } => vec![LIVE_HOLDER.into()],
@@ -113,7 +113,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         | Error::NamespaceMissing { .. }
         | Error::Ownership(_)
         | Error::Answer(_)
-        | Error::Refused(_)
+        | Error::Blocked(_)
         | Error::Declared(_)
         | Error::Random(_)
         | Error::Render(_)

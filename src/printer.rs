@@ -59,7 +59,7 @@ impl Printer {
         Self { annotations, ..self }
     }
 
-    /// The same printer, which leaves out [notes](Self::note) if `quiet`.
+    /// The same printer, which leaves out [remarks](Self::remark) if `quiet`.
     pub(super) fn quiet(self, quiet: bool) -> Self {
         Self { quiet, ..self }
     }
@@ -104,7 +104,7 @@ impl Printer {
     }
 
     /// Writes `text` to standard error: warnings and other remarks; nothing with `--quiet`.
-    pub(super) fn note(self, text: impl fmt::Display) {
+    pub(super) fn remark(self, text: impl fmt::Display) {
         if !self.quiet {
             self.err(text);
         }

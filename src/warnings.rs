@@ -95,7 +95,7 @@ fn plain(code: &str, message: String) -> Warning {
 /// Prints warnings on standard error.
 pub(super) fn print(warnings: &[Warning], printer: Printer) {
     for warning in warnings {
-        printer.note(Shown(warning));
+        printer.remark(Shown(warning));
     }
 }
 

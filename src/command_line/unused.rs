@@ -86,8 +86,8 @@ pub(super) fn given(
     let unused = flags(program, name);
     let command = command.find_subcommand(name)?;
     let arg = command.get_arguments().find(|arg| {
-        let refused = |long| unused.contains(&long) && !EXPLAINED.contains(&(name, long));
-        arg.get_long().is_some_and(refused) && is_given(matches, arg.get_id().as_str())
+        let is_unused = |long| unused.contains(&long) && !EXPLAINED.contains(&(name, long));
+        arg.get_long().is_some_and(is_unused) && is_given(matches, arg.get_id().as_str())
     })?;
     Some((name.to_owned(), format!("--{}", arg.get_long()?)))
 }

@@ -92,7 +92,7 @@ fn as_success(exit: Exit, success: &[u8], printer: Printer) -> Exit {
     if !success.contains(&exit.code()) {
         return exit;
     }
-    printer.note(format!("exit code {} is a success (--success-exit-codes)\n", exit.code()));
+    printer.remark(format!("exit code {} is a success (--success-exit-codes)\n", exit.code()));
     Exit::Done
 }
 

@@ -110,7 +110,7 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
         let text = render::json(&plan)?;
         save(&text, file)?;
         let digest = FileDigest::of(text.as_bytes());
-        shell.printer.note(format!("saved {}, {digest}\n", file.display()));
+        shell.printer.remark(format!("saved {}, {digest}\n", file.display()));
     }
     if let Some(file) = &args.report {
         save(&render::plan_html(&plan, &HtmlOptions { nodes: &nodes, verbose })?, file)?;
@@ -177,7 +177,7 @@ fn detail(DetailFlags { all_nodes, values }: &DetailFlags) -> Detail<'_> {
 
 fn exit(plan: &Plan, ExitFlags { detailed_exitcode, fail_on_guards }: ExitFlags) -> Exit {
     let changes = detailed_exitcode && plan.has_changes();
-    let refused = fail_on_guards && !plan.guards.is_empty();
+    let blocked = fail_on_guards && !plan.guards.is_empty();
     let exit = if changes { Exit::Changes } else { Exit::Done };
-    exit.or_more_severe(if refused { Exit::Refused } else { Exit::Done })
+    exit.or_more_severe(if blocked { Exit::Blocked } else { Exit::Done })
 }

@@ -42,7 +42,7 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
         recorded.write_to(&mut out)?;
         out.flush().map_err(Error::Output)?;
     }
-    shell.printer.note(summary);
+    shell.printer.remark(summary);
     Ok(Exit::Done)
 }
 

@@ -85,7 +85,7 @@ async fn read_and_decide(
     if let Some(namespace) = global.namespace.as_ref().filter(|_| keys.is_empty()) {
         let exists = snapshot.namespaces.iter().any(|one| one.name == *namespace);
         if snapshot.coverage.namespaces && !exists {
-            shell.printer.note(format!("warning: namespace {namespace} does not exist\n"));
+            shell.printer.remark(format!("warning: namespace {namespace} does not exist\n"));
         }
     }
     let of_live = of_live(&policies, &snapshot, &keys)?;

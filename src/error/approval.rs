@@ -74,7 +74,7 @@ impl ApprovalError {
             | Self::ProgressUnknown(_)
             | Self::NameTaken { .. }
             | Self::Write { .. } => Exit::Failed,
-            Self::NotDone { .. } | Self::NoteLost(_) | Self::RollingBack(_) => Exit::Refused,
+            Self::NotDone { .. } | Self::NoteLost(_) | Self::RollingBack(_) => Exit::Blocked,
         }
     }
 }

@@ -35,7 +35,7 @@ impl Error {
     /// DaemonSets are still applied then.
     pub(crate) fn is_about_one(&self) -> bool {
         match self {
-            Self::Refused(_)
+            Self::Blocked(_)
             | Self::Stale(_)
             | Self::Mutated(_)
             | Self::MutatedUnderApprovals { .. }
@@ -111,7 +111,7 @@ impl Error {
                 | WaveError::Renumbered { .. }
                 | WaveError::OtherNodes { .. },
             ) => Exit::Stale,
-            Self::NotPermitted { missing: _, held } if held.is_empty() => Exit::Failed,
+            Self::NotPermitted { missing: _, paused } if paused.is_empty() => Exit::Failed,
             Self::TimeIsOver(_) | Self::NotPermitted { .. } | Self::StaysPaused { .. } => {
                 Exit::Paused
             }
@@ -119,7 +119,7 @@ impl Error {
             Self::Roll(RollError::PausedByApply { .. })
             | Self::Wave(WaveError::NotNext { .. })
             | Self::Rollback(RollbackError::FieldsStay { .. })
-            | Self::Refused(_) => Exit::Refused,
+            | Self::Blocked(_) => Exit::Blocked,
             Self::SavedPlan(error) => error.exit(),
             Self::Rehearsal(error) => error.exit(),
             Self::Approval(error) => error.exit(),

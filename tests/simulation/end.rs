@@ -22,7 +22,7 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
     let has_interrupts = scenario.story.as_ref().is_some_and(|it| !it.interrupts.is_empty());
     let is_interrupted = scenario.fates.iter().any(|it| matches!(it, Fate::Interrupted(_)));
     match ended.exit {
-        Exit::Done | Exit::Paused | Exit::Stale | Exit::Refused | Exit::Locked => None,
+        Exit::Done | Exit::Paused | Exit::Stale | Exit::Blocked | Exit::Locked => None,
         Exit::Failed if scenario.is_cut_off() || !scenario.external_actors.is_empty() => None,
         Exit::Interrupted if is_interrupted && user == FIRST => None,
         Exit::Interrupted if has_interrupts => None,
@@ -63,7 +63,7 @@ pub(crate) fn left(
 ) -> Option<String> {
     let [agent] = &scenario.agents[..] else { return None };
     let rolls_back = scenario.policy.as_ref().is_some_and(|it| it["onFailure"] == "rollback");
-    let is_refused = ended.last().is_some_and(|(_, ended)| ended.exit == Exit::Refused);
+    let is_refused = ended.last().is_some_and(|(_, ended)| ended.exit == Exit::Blocked);
     if !rolls_back || !is_refused || scenario.is_cut_off() || !scenario.external_actors.is_empty() {
         return None;
     }

@@ -20,8 +20,8 @@ use super::transport::Transport;
 /// signs its webhooks.
 pub const SIGNATURE_HEADER: &str = "x-ds-plan-signature-256";
 
-/// Pauses before the second attempt, the third, and so on.
-const PAUSES: [Duration; 3] =
+/// Time before the second attempt, the third, and so on.
+const RETRY_DELAYS: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
 /// Characters of a secret at least: whoever sees a signed body can try shorter ones.
@@ -115,12 +115,12 @@ impl Webhook {
     /// # Errors
     /// The last attempt has failed.
     pub async fn post(&self, document: &str) -> Result<(), Undelivered> {
-        for pause in PAUSES {
+        for delay in RETRY_DELAYS {
             match self.attempt(document).await {
                 Err(failed) if failed.may_pass => tracing::debug!("notification: {failed}"),
                 done => return done,
             }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(delay).await;
         }
         self.attempt(document).await
     }

@@ -135,10 +135,13 @@ mod tests {
         decoded(&[(Kind::Pod, &json)]).pods.remove(0)
     }
 
+    /// The snapshot of these objects, each of which another thread has decoded.
     pub(super) fn decoded(objects: &[(Kind, &str)]) -> Snapshot {
         let mut snapshot_builder = SnapshotBuilder::default();
         for (index, (kind, json)) in objects.iter().enumerate() {
-            snapshot_builder.add(*kind, index, json).unwrap();
+            let mut of_thread = SnapshotBuilder::default();
+            of_thread.add(*kind, index, json).unwrap();
+            snapshot_builder.merge(of_thread);
         }
         let coverage = Coverage {
             scope: None,
@@ -152,6 +155,17 @@ mod tests {
         snapshot_builder
             .into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage)
             .unwrap()
+    }
+
+    #[test]
+    fn a_node_and_its_pods_share_its_name() {
+        let node = r#"{"metadata":{"name":"n","uid":"1"}}"#;
+        let pod = r#"{"metadata":{"namespace":"a","name":"b","uid":"2"},"spec":{"nodeName":"n"}}"#;
+        let gone = pod.replace(r#""b""#, r#""c""#).replace(r#""n""#, r#""gone""#);
+        let Snapshot { nodes, pods, .. } =
+            decoded(&[(Kind::Pod, pod), (Kind::Node, node), (Kind::Pod, &gone)]);
+        assert!(std::ptr::eq(pods[0].node().unwrap().as_str(), nodes[0].name.as_str()));
+        assert_eq!(pods[1].node().unwrap(), "gone");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use decode::{Object as SlimObject, SlimDecoder};
 pub use error::{Error, NoKubeconfig, Permission};
 pub use kind::Kind;
 pub use live::{LiveCluster, Scope};
-pub use lock::{Clock, Holder, LeaseRecord, Lock, LockError, LockOptions, LockWait};
+pub use lock::{Clock, Holder, LiveLease, Lock, LockError, LockOptions, LockWait};
 pub use log::LogOf;
 pub use observer::{FailedCreate, Observer, View, WatchHealth, WatchedDaemonSet};
 pub use record::Recorded;

@@ -9,8 +9,8 @@
 pub(super) mod clock;
 mod decide;
 pub(super) mod fence;
+mod lease;
 mod options;
-mod record;
 mod renewal;
 mod take;
 
@@ -21,10 +21,10 @@ use futures::stream::FuturesUnordered;
 use tokio::task::JoinHandle;
 
 pub use clock::Clock;
+pub use lease::{Holder, LiveLease};
 pub use options::{LockError, LockOptions, LockWait};
-pub use record::{Holder, LeaseRecord};
 
-pub(super) use record::{HOLDER_ANNOTATION, LeaseSpec, lock_holder};
+pub(super) use lease::{HOLDER_ANNOTATION, LeaseSpec, lock_holder};
 
 pub(super) use fence::Fence;
 
@@ -129,15 +129,15 @@ impl Lock {
     pub(super) async fn force_unlock(
         requests: &Requests,
         key: &DaemonSetKey,
-    ) -> Result<Option<LeaseRecord>, LockError> {
+    ) -> Result<Option<LiveLease>, LockError> {
         let mut attempts = 0;
         loop {
-            let Some(record) = requests.lease(key).await?.filter(LeaseRecord::is_held) else {
+            let Some(live) = requests.lease(key).await?.filter(LiveLease::is_held) else {
                 return Ok(None);
             };
             attempts += 1;
-            match Self::break_open_as(requests, key, &record).await {
-                Ok(()) => return Ok(Some(record)),
+            match Self::break_open_as(requests, key, &live).await {
+                Ok(()) => return Ok(Some(live)),
                 // The holder has renewed it in between.
                 Err(LockError::Write { source, .. })
                     if matches!(*source, WriteError::Stale { .. }) && attempts < RENEWED => {}
@@ -149,9 +149,9 @@ impl Lock {
     pub(super) async fn break_open_as(
         requests: &Requests,
         key: &DaemonSetKey,
-        seen: &LeaseRecord,
+        seen: &LiveLease,
     ) -> Result<(), LockError> {
-        let broken = requests.patch_lease(key, &record::released(seen), REQUEST_LIMIT).await;
+        let broken = requests.patch_lease(key, &lease::released(seen), REQUEST_LIMIT).await;
         broken.map(drop).map_err(|error| LockError::of_write(key, error))
     }
 }

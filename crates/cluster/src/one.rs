@@ -4,7 +4,7 @@ use super::decode::{self, Object, ObjectError};
 use super::failure::{Failure, Refusal};
 use super::list::{self, List, Narrowed};
 use super::live::Decoder;
-use super::lock::LeaseRecord;
+use super::lock::LiveLease;
 use super::request::{Call, Requests};
 use super::{Error, Kind, LiveCluster, Permission, Resource, uri};
 use daemonset::model::{
@@ -58,7 +58,7 @@ impl LiveCluster {
     ///
     /// # Errors
     /// It cannot be read.
-    pub async fn lease(&self, key: &DaemonSetKey) -> Result<Option<LeaseRecord>, Error> {
+    pub async fn lease(&self, key: &DaemonSetKey) -> Result<Option<LiveLease>, Error> {
         self.requests.lease(key).await
     }
 }
@@ -84,7 +84,7 @@ impl Requests {
         }
     }
 
-    pub(super) async fn lease(&self, key: &DaemonSetKey) -> Result<Option<LeaseRecord>, Error> {
+    pub(super) async fn lease(&self, key: &DaemonSetKey) -> Result<Option<LiveLease>, Error> {
         let name = lease_name(key.name.as_str());
         let Some(json) = self.object(Resource::Of(Kind::Lease), &key.namespace, &name).await?
         else {
@@ -93,8 +93,8 @@ impl Requests {
         Self::lease_of(&json).map(Some)
     }
 
-    pub(super) fn lease_of(json: &[u8]) -> Result<LeaseRecord, Error> {
-        LeaseRecord::read(json).map_err(|error| Error::NotAnAnswer {
+    pub(super) fn lease_of(json: &[u8]) -> Result<LiveLease, Error> {
+        LiveLease::read(json).map_err(|error| Error::NotAnAnswer {
             request: format!("GET {}", Resource::Of(Kind::Lease)),
             reason: error.to_string(),
         })

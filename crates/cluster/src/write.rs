@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::live::LiveCluster;
-use super::lock::{Fence, Holder, LeaseRecord, Lock, LockError, LockOptions, LockWait};
+use super::lock::{Fence, Holder, LiveLease, Lock, LockError, LockOptions, LockWait};
 use super::request::{Call, Requests};
 use super::retry::Repeat;
 use super::write_error::Attempted;
@@ -142,7 +142,7 @@ impl WritableCluster {
     ///
     /// # Errors
     /// The lease cannot be read or written.
-    pub async fn unlock(&self, key: &DaemonSetKey) -> Result<Option<LeaseRecord>, LockError> {
+    pub async fn unlock(&self, key: &DaemonSetKey) -> Result<Option<LiveLease>, LockError> {
         Lock::force_unlock(&self.live.requests, key).await
     }
 
@@ -151,7 +151,7 @@ impl WritableCluster {
     ///
     /// # Errors
     /// As [`unlock`](Self::unlock).
-    pub async fn unlock_as(&self, key: &DaemonSetKey, seen: &LeaseRecord) -> Result<(), LockError> {
+    pub async fn unlock_as(&self, key: &DaemonSetKey, seen: &LiveLease) -> Result<(), LockError> {
         Lock::break_open_as(&self.live.requests, key, seen).await
     }
 

@@ -55,7 +55,7 @@ pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates
 pub use min_ready::MinReady;
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName};
 pub use neighbour::{Neighbour, NeighbourQuery, Neighbours};
-pub use node::{Node, NodeCondition, NodeReadiness};
+pub use node::{ConditionStatus, Node, NodeCondition, NodeReadiness};
 pub use null_timestamps::drop_null_timestamps;
 pub(crate) use null_timestamps::is_null_timestamp;
 pub use pod::{ContainerFailure, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};

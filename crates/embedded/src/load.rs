@@ -141,10 +141,10 @@ fn node_conditions(node: &Node) -> Vec<Value> {
         NodeReadiness::NotReady { since } => ("False", since),
         NodeReadiness::Unknown { since } => ("Unknown", since),
     };
-    let known = node.condition("Ready").filter(|known| *known.status == *status);
+    let known = node.condition("Ready").filter(|known| known.status.as_str() == status);
     let ready = (status, known.map_or(since, |known| known.since));
     let others = node.conditions.iter().filter(|condition| *condition.kind != *"Ready");
-    let others = others.map(|other| (&*other.kind, (&*other.status, other.since)));
+    let others = others.map(|other| (&*other.kind, (other.status.as_str(), other.since)));
     let all = others.chain([("Ready", ready)]);
     let all = all.map(|(kind, (status, since))| {
         json!({"type": kind, "status": status, "lastTransitionTime": since.map(whole_second)})

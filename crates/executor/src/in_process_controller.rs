@@ -163,7 +163,7 @@ impl Work {
         let mut state = LoopState::default();
         loop {
             let (decision, nodes) = self.look(&mut state);
-            let pause = match decision {
+            let longest = match decision {
                 Decision::Idle if self.command.borrow().ends => return,
                 Decision::Idle | Decision::Wait => LONGEST_SLEEP,
                 Decision::Send(sync_requests, status) => {
@@ -175,7 +175,7 @@ impl Work {
                 biased;
                 Ok(()) = self.command.changed() => {}
                 () = self.observer.changed() => {}
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(longest) => {}
             }
         }
     }

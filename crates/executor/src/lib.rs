@@ -175,7 +175,7 @@ impl Run {
             };
             event = self.next(&mut sources, controller.as_deref_mut(), longest).await;
             while can_wait(&event) && Instant::now() < rested {
-                state.note(event, self.now());
+                state.receive(event, self.now());
                 event = self.next_in_rest(&mut sources, rested).await;
             }
         }
@@ -241,16 +241,13 @@ impl Run {
         controller: Option<&mut InProcessController>,
         longest: Duration,
     ) -> Event {
-        let Sources { answers, heard, interrupts } = sources;
-        if let Some(message) = self.observer.look(|view| heard.news(view)) {
+        if let Some(message) = self.observer.look(|view| sources.heard.news(view)) {
             return Event::CreateFailed { message };
         }
         // Biased order: deterministic, and what stops a run comes first.
         tokio::select! {
             biased;
-            () = lost(&self.lock, self.seat.as_ref().map(Seat::shared)), if !heard.lock_lost => heard.loss(),
-            Some(Interrupt) = interrupts.recv() => Event::Interrupt,
-            Some(answer) = answers.join_next() => answered(answer),
+            event = sources.next(lost(&self.lock, self.seat.as_ref().map(Seat::shared))) => event,
             Some(message) = failed_create(controller) => Event::CreateFailed { message },
             () = self.observer.changed() => Event::Observed,
             () = sibling_changed(self.seat.as_mut()) => Event::Observed,
@@ -258,24 +255,32 @@ impl Run {
         }
     }
 
-    /// Waits until the rest is over, or until an event that cannot wait for its end.
-    async fn next_in_rest(&mut self, sources: &mut Sources<'_>, rested: Instant) -> Event {
-        let Sources { answers, heard, interrupts } = sources;
-        tokio::select! {
-            biased;
-            () = lost(&self.lock, self.seat.as_ref().map(Seat::shared)), if !heard.lock_lost => heard.loss(),
-            Some(Interrupt) = interrupts.recv() => Event::Interrupt,
-            Some(answer) = answers.join_next() => answered(answer),
-            () = tokio::time::sleep_until(rested) => Event::Observed,
-        }
+    /// Waits until the rest is over, or for an event that does not come from the cluster.
+    async fn next_in_rest(&self, sources: &mut Sources<'_>, rested: Instant) -> Event {
+        let next = sources.next(lost(&self.lock, self.seat.as_ref().map(Seat::shared)));
+        tokio::time::timeout_at(rested, next).await.unwrap_or(Event::Observed)
     }
 }
 
-/// Where the next event of a run comes from.
+/// Where the events of a run come from that are no changes of the cluster.
 struct Sources<'a> {
     answers: &'a mut JoinSet<Answer>,
     heard: &'a mut Heard,
     interrupts: &'a mut mpsc::Receiver<Interrupt>,
+}
+
+impl Sources<'_> {
+    /// The next event of them; `lost` returns when the lock is lost.
+    async fn next(&mut self, lost: impl Future<Output = ()>) -> Event {
+        let Self { answers, heard, interrupts } = self;
+        tokio::select! {
+            biased;
+            () = lost, if !heard.lock_lost => heard.loss(),
+            Some(Interrupt) = interrupts.recv() => Event::Interrupt,
+            Some(answer) = answers.join_next() => answered(answer),
+            else => std::future::pending().await,
+        }
+    }
 }
 
 /// Waits until the lock of the run is lost, or one of those of its shared budget.

@@ -88,7 +88,7 @@ impl RequestSender {
         });
     }
 
-    /// Records the change on the revision, as it was last observed.
+    /// Annotates the revision, as it was last observed, with the change.
     pub(super) fn annotate(
         &mut self,
         name: RevisionName,
@@ -103,7 +103,7 @@ impl RequestSender {
             let added = write::provenance(&revision.annotations, &change);
             let added: BTreeMap<&str, Option<&str>> =
                 added.iter().map(|(key, value)| (*key, Some(value.as_str()))).collect();
-            // Only the holder of the lock records changes, so no version is needed.
+            // Only the holder of the lock annotates revisions, so no version is needed.
             let written = writer.annotate_revision(&revision, None, &added).await;
             Answer::Annotated {
                 revision: name,

@@ -152,7 +152,7 @@ impl Seat {
         Arc::clone(&self.shared)
     }
 
-    /// Records how the rollout ended. From then on, it is only observed.
+    /// Sets how the rollout ended. From then on, it is only observed.
     pub(crate) fn end(&self, outcome: &Outcome) {
         let course = match outcome {
             Outcome::Done => ShareCourse::Done,

@@ -4,8 +4,8 @@
 //!   ([`Templates`]).
 //! - It is *available* when it has been Ready for long enough ([`Availability`]).
 //! - It has *failed permanently* if it will not become Ready without a change
-//!   ([`has_failed_permanently`]); it *fails* if a rollout would not wait for it any longer
-//!   ([`fails`]).
+//!   ([`has_failed_permanently`]); it *stays unready* if waiting longer will probably not help
+//!   ([`stays_unready`]).
 //! - A node is Ready, or NotReady and skipped, or NotReady and counted against the budget
 //!   ([`NodeBudget`], [`SkippedNodes`]).
 //!
@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::plan::reason::Reason;
 use daemonset::model::{
     Pod, PodReadiness, PolicySpec, REVISION_HASH_LABEL, RevisionHash, RevisionNumber,
-    SkipUnreadyNodes,
+    SkipUnreadyNodes, Time,
 };
 
 /// Maps pods to the template that they were created from.
@@ -106,21 +106,38 @@ pub(crate) fn has_failed_permanently(pod: &Pod) -> bool {
     pod.container_failure.as_ref().is_some_and(|failure| PERMANENT.contains(&&*failure.reason))
 }
 
-/// Whether a rollout would not wait any longer for an updated pod to become Ready: it has failed
-/// permanently, restarts too often, or is older than the progress deadline.
-pub(crate) fn fails(pod: &Pod, now: Timestamp, policy: &PolicySpec) -> bool {
-    let deadline = SignedDuration::from_secs(policy.progress_deadline.0.into());
-    let late = || pod.created.is_some_and(|at| at.duration_until(now) > deadline);
-    !pod.is_ready() && (has_failed_permanently(pod) || pod.restarts > policy.max_restarts || late())
+/// Whether the containers of a pod restart more often than the policy allows. Restarts of a pod that
+/// is older than the deadline, and than the start of the rollout, may be months apart.
+pub(crate) fn restarts_too_often(
+    pod: &Pod,
+    now: Timestamp,
+    policy: &PolicySpec,
+    started_at: Option<Timestamp>,
+) -> bool {
+    let is_young = |created: Time| {
+        created.duration_until(now) <= progress_deadline(policy)
+            || started_at.is_some_and(|started| created >= started)
+    };
+    pod.restarts > policy.max_restarts && pod.created.is_none_or(is_young)
 }
 
 /// Whether a pod that is not Ready will probably stay so: it has failed permanently, restarts too
 /// often, or has not been Ready for longer than the progress deadline.
+///
+/// This is all that one observation shows, so a plan uses it, and a run for the pods that it finds
+/// (`rollout::failing_before`). Whether a pod aborts a rollout (`rollout::new_pods`) depends on more:
+/// since when the run waits for it and observes its failure.
 pub(crate) fn stays_unready(pod: &Pod, now: Timestamp, policy: &PolicySpec) -> bool {
     let PodReadiness::NotReady { since } = pod.readiness else { return false };
-    let deadline = SignedDuration::from_secs(policy.progress_deadline.0.into());
-    let is_late = since.or(pod.created).is_some_and(|at| at.duration_until(now) > deadline);
-    has_failed_permanently(pod) || pod.restarts > policy.max_restarts || is_late
+    let is_late = |at: Time| at.duration_until(now) > progress_deadline(policy);
+    has_failed_permanently(pod)
+        || restarts_too_often(pod, now, policy, None)
+        || since.or(pod.created).is_some_and(is_late)
+}
+
+/// The policy's `progressDeadline`.
+pub(crate) fn progress_deadline(policy: &PolicySpec) -> SignedDuration {
+    SignedDuration::from_secs(policy.progress_deadline.0.into())
 }
 
 /// The readiness of a node, and whether it counts against the budget.
@@ -187,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_fails_by_cause_restarts_or_age() {
+    fn a_pod_stays_unready_by_cause_restarts_or_age() {
         let policy = PolicySpec::default();
         let deadline = i64::from(policy.progress_deadline.0);
         for (reason, restarts, seconds, want) in [
@@ -207,9 +224,24 @@ mod tests {
             pod.restarts = restarts;
             pod.container_failure = (!reason.is_empty()).then(|| Box::new(failure(reason)));
             let now = at(1_000 + seconds);
-            assert_eq!(fails(&pod, now, &policy), want, "{reason} {restarts} {seconds}");
+            assert_eq!(stays_unready(&pod, now, &policy), want, "{reason} {restarts} {seconds}");
             pod.readiness = PodReadiness::Ready { since: None };
-            assert!(!fails(&pod, now, &policy), "{reason}: a Ready pod does not fail");
+            assert!(!stays_unready(&pod, now, &policy), "{reason}: it is Ready");
+        }
+    }
+
+    /// The deadline runs from the time when it was last Ready, not from its creation; its restarts may
+    /// be old.
+    #[test]
+    fn an_old_pod_that_was_ready_until_now_may_recover() {
+        let policy = PolicySpec::default();
+        let deadline = i64::from(policy.progress_deadline.0);
+        let mut pod = unready();
+        pod.restarts = policy.max_restarts + 1;
+        pod.readiness = PodReadiness::NotReady { since: Some(at(5_000).into()) };
+        for (seconds, want) in [(5_010, false), (5_000 + deadline, false), (5_001 + deadline, true)]
+        {
+            assert_eq!(stays_unready(&pod, at(seconds), &policy), want, "{seconds}");
         }
     }
 

@@ -79,7 +79,7 @@ pub fn rollback(
     let pause = pause(live)?;
     let (template, revision) = target(snapshot, live, pause.as_ref(), wanted)?;
     let mut desired = with_template(live, pause.as_ref(), &template)?;
-    record_cause(&mut desired, revision);
+    set_change_cause(&mut desired, revision);
     Ok(Rollback { desired, version: last_commit(revision), undone: undone(live, pause.as_ref()) })
 }
 
@@ -157,7 +157,7 @@ fn last_commit(revision: &Revision) -> Option<String> {
 }
 
 /// Restores the change-cause together with the template, as `kubectl rollout undo` does.
-fn record_cause(desired: &mut DesiredDaemonSet, revision: &Revision) {
+fn set_change_cause(desired: &mut DesiredDaemonSet, revision: &Revision) {
     let cause = revision.annotations.get(CHANGE_CAUSE_ANNOTATION);
     let others = desired.annotations.iter().filter(|(key, _)| *key != CHANGE_CAUSE_ANNOTATION);
     desired.annotations =

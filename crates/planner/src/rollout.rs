@@ -111,7 +111,7 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
     })
 }
 
-/// One step: records the event, evaluates the cluster and returns the effects to perform now.
+/// One step: takes the event, evaluates the cluster and returns the effects to perform now.
 ///
 /// The caller passes every event, and [`Event::Observed`] whenever the cluster has changed (one step may
 /// cover many changes). Effects are performed in order; each request is answered once, by a further
@@ -125,7 +125,7 @@ pub fn step(
     if state.finished {
         return (state, Vec::new());
     }
-    state.note(event, now);
+    state.receive(event, now);
     let effects = decide::decide(&mut state, observed, now);
     (state, effects)
 }

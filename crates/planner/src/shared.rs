@@ -38,7 +38,7 @@ pub struct Share {
 /// What a run does with one of the selected DaemonSets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShareCourse {
-    /// Nothing: its nodes only count. Also while it goes back to an earlier template.
+    /// Nothing: its nodes only count. Also while it is rolled back.
     Counted,
     /// What it will replace is not known yet: it is about to begin, or a check has still to answer.
     Starting,
@@ -93,7 +93,7 @@ pub(crate) enum Turn {
     /// Another one comes first there, or it will go along later.
     Later,
     /// Another one keeps it from beginning, and this run will not change that.
-    Held(WaitsFor),
+    MayNotBegin(WaitsFor),
 }
 
 /// What one node is to all selected DaemonSets.
@@ -144,15 +144,14 @@ impl Siblings {
 /// The slots of the shared budget, as one DaemonSet sees them.
 #[derive(Clone)]
 pub(crate) struct Slots<'s> {
-    own: &'s Share,
     siblings: &'s Siblings,
     /// Nodes that are disturbed.
     disturbed: BTreeSet<NodeName>,
     /// Nodes that one rollout has updated, and another one has not yet.
     open: BTreeSet<NodeName>,
-    /// The part of them that keep their slot.
-    held: BTreeSet<NodeName>,
-    /// Number of nodes that are disturbed or keep their slot.
+    /// The part of them whose slot is reserved.
+    reserved: BTreeSet<NodeName>,
+    /// Number of nodes that are disturbed or have a reserved slot.
     taken: u32,
     /// Maximum of that number.
     allowed: u32,
@@ -162,81 +161,22 @@ pub(crate) struct Slots<'s> {
 
 impl<'s> Slots<'s> {
     /// The slots, with what this DaemonSet has to do with the nodes itself.
-    pub(crate) fn of(own: &'s Share, siblings: &'s Siblings) -> Self {
-        let mut slots = Self {
-            own,
+    pub(crate) fn of(own: &Share, siblings: &'s Siblings) -> Self {
+        let shares = Shares { own, others: &siblings.others };
+        let desired = shares.names(|_, here| here.is_desired).len();
+        let disturbed = shares.names(|_, here| here.is_disturbed);
+        let open = shares.open();
+        let reserved = shares.reserved(&open);
+        let owned = |names: BTreeSet<&NodeName>| names.into_iter().cloned().collect();
+        Self {
             siblings,
-            disturbed: BTreeSet::new(),
-            open: BTreeSet::new(),
-            held: BTreeSet::new(),
-            taken: 0,
-            allowed: 0,
-            is_stuck: false,
-        };
-        let desired: BTreeSet<&NodeName> =
-            slots.nodes().filter(|(.., here)| here.is_desired).map(|(_, name, _)| name).collect();
-        slots.allowed = siblings.budget.scaled(number(desired.len())).max(1);
-        let disturbed = slots.nodes().filter(|(.., here)| here.is_disturbed);
-        slots.disturbed = disturbed.map(|(_, name, _)| name.clone()).collect();
-        slots.open = slots.open();
-        slots.is_stuck = slots.is_stuck();
-        slots.held = slots.held();
-        slots.taken = number(slots.held.union(&slots.disturbed).count());
-        slots
-    }
-
-    /// All shares, in their order.
-    fn shares(&self) -> impl Iterator<Item = &'s Share> + use<'s> {
-        let (before, after) = self.siblings.others.split_at(self.position());
-        before.iter().chain([self.own]).chain(after)
-    }
-
-    fn position(&self) -> usize {
-        self.siblings.position.min(self.siblings.others.len())
-    }
-
-    fn nodes(&self) -> impl Iterator<Item = (&'s Share, &'s NodeName, NodeShare)> + use<'s> {
-        self.shares()
-            .flat_map(|share| share.nodes.iter().map(move |(name, here)| (share, name, *here)))
-    }
-
-    fn open(&self) -> BTreeSet<NodeName> {
-        let taking_part = || self.nodes().filter(|(share, ..)| share.course.takes_part());
-        let updated: BTreeSet<&NodeName> = taking_part()
-            .filter(|(.., here)| here.is_desired && here.is_updated)
-            .map(|(_, name, _)| name)
-            .collect();
-        let outdated = taking_part().filter(|(.., here)| here.is_outdated);
-        let open = outdated.map(|(_, name, _)| name).filter(|name| updated.contains(name));
-        open.cloned().collect()
-    }
-
-    /// Open nodes on which a rollout may begin now. One that nobody may finish would keep others from
-    /// what has to come before that.
-    fn held(&self) -> BTreeSet<NodeName> {
-        let may_finish = self.nodes().filter(|(share, name, here)| {
-            let is_rolling = share.course == ShareCourse::Rolling;
-            is_rolling && here.is_outdated && here.may_begin && self.open.contains(*name)
-        });
-        may_finish.map(|(_, name, _)| name.clone()).collect()
-    }
-
-    /// Whether nothing is in flight, nothing waits, and on no node all rollouts may begin that have
-    /// to: the steps of two DaemonSets select different nodes.
-    fn is_stuck(&self) -> bool {
-        let moves = self.shares().any(|share| match share.course {
-            ShareCourse::Starting | ShareCourse::Waiting(_) | ShareCourse::Stopped => true,
-            ShareCourse::Rolling => share.nodes.values().any(|here| here.is_in_flight),
-            ShareCourse::Counted | ShareCourse::Done => false,
-        });
-        let mut all_may: BTreeMap<&NodeName, bool> = BTreeMap::new();
-        for (_, name, here) in self
-            .nodes()
-            .filter(|(share, _, here)| share.course == ShareCourse::Rolling && here.is_outdated)
-        {
-            *all_may.entry(name).or_insert(true) &= here.may_begin;
+            taken: number(reserved.union(&disturbed).count()),
+            allowed: siblings.budget.scaled(number(desired)).max(1),
+            is_stuck: shares.is_stuck(),
+            disturbed: owned(disturbed),
+            open: owned(open),
+            reserved: owned(reserved),
         }
-        !moves && !all_may.into_values().any(|all_may| all_may)
     }
 
     /// Whether it is the turn of this DaemonSet on a node that its policy lets begin. `step` is its
@@ -246,15 +186,15 @@ impl<'s> Slots<'s> {
         let mut turn = Turn::Now;
         for (at, share) in self.siblings.others.iter().enumerate() {
             let here = share.nodes.get(node).copied().unwrap_or_default();
-            let is_before = at < self.position();
+            let is_before = at < self.siblings.position;
             match &share.course {
-                ShareCourse::Stopped => return Turn::Held(stopped(share, step)),
+                ShareCourse::Stopped => return Turn::MayNotBegin(stopped(share, step)),
                 ShareCourse::Rolling | ShareCourse::Waiting(_) if here.is_in_flight => {
                     turn = Turn::Later;
                 }
                 ShareCourse::Waiting(waits_for) if here.is_outdated && !is_open => {
                     if let Some(wait) = first_wait(waits_for, share) {
-                        return Turn::Held(wait);
+                        return Turn::MayNotBegin(wait);
                     }
                 }
                 ShareCourse::Starting => turn = Turn::Later,
@@ -297,7 +237,7 @@ impl<'s> Slots<'s> {
             return true;
         }
         // There may be more open nodes than slots: an earlier run had another budget.
-        let has_slot = self.held.contains(node);
+        let has_slot = self.reserved.contains(node);
         let is_free =
             number(self.disturbed.len()) < self.allowed && (has_slot || self.taken < self.allowed);
         if is_free {
@@ -328,6 +268,58 @@ impl<'s> Slots<'s> {
     /// Whether another rollout of this run is about to begin, or waits for the answer to a check.
     pub(crate) fn others_start(&self) -> bool {
         self.siblings.others.iter().any(|share| share.course == ShareCourse::Starting)
+    }
+}
+
+/// The shares of all selected DaemonSets.
+struct Shares<'a> {
+    own: &'a Share,
+    others: &'a [Share],
+}
+
+impl<'a> Shares<'a> {
+    fn all(&self) -> impl Iterator<Item = &'a Share> + use<'a> {
+        self.others.iter().chain([self.own])
+    }
+
+    /// The nodes to which this applies for any DaemonSet.
+    fn names(&self, applies: impl Fn(&Share, NodeShare) -> bool) -> BTreeSet<&'a NodeName> {
+        let nodes = self.all().flat_map(|share| share.nodes.iter().map(move |it| (share, it)));
+        let found = nodes.filter(|(share, (_, here))| applies(share, **here));
+        found.map(|(_, (name, _))| name).collect()
+    }
+
+    fn open(&self) -> BTreeSet<&'a NodeName> {
+        let takes_part = |share: &Share| share.course.takes_part();
+        let updated =
+            self.names(|share, here| takes_part(share) && here.is_desired && here.is_updated);
+        let outdated = self.names(|share, here| takes_part(share) && here.is_outdated);
+        updated.intersection(&outdated).copied().collect()
+    }
+
+    /// Open nodes on which a rollout may begin now. One that nobody may finish would keep others from
+    /// what has to come before that.
+    fn reserved(&self, open: &BTreeSet<&NodeName>) -> BTreeSet<&'a NodeName> {
+        let may_begin = self.names(|share, here| {
+            share.course == ShareCourse::Rolling && here.is_outdated && here.may_begin
+        });
+        may_begin.into_iter().filter(|name| open.contains(name)).collect()
+    }
+
+    /// Whether nothing is in flight, nothing waits, and on no node all rollouts may begin that have
+    /// to: the steps of two DaemonSets select different nodes.
+    fn is_stuck(&self) -> bool {
+        let moves = self.all().any(|share| match share.course {
+            ShareCourse::Starting | ShareCourse::Waiting(_) | ShareCourse::Stopped => true,
+            ShareCourse::Rolling => share.nodes.values().any(|here| here.is_in_flight),
+            ShareCourse::Counted | ShareCourse::Done => false,
+        });
+        let is_due = |share: &Share, here: NodeShare| {
+            share.course == ShareCourse::Rolling && here.is_outdated
+        };
+        let due = self.names(is_due);
+        let not_yet = self.names(|share, here| is_due(share, here) && !here.may_begin);
+        !moves && due.is_subset(&not_yet)
     }
 }
 

@@ -146,9 +146,9 @@ pub(crate) struct Evaluation<'a> {
     /// nothing does.
     pub waits_for: Vec<WaitsFor>,
     /// The nodes that a precondition keeps from beginning, by position.
-    pub held: BTreeSet<usize>,
+    pub held_back: BTreeSet<usize>,
     /// What these wait for, by check.
-    pub held_by: Vec<WaitsFor>,
+    pub held_back_by: Vec<WaitsFor>,
     /// Since when the gates are sampled; none if there are no gates, or no updated nodes.
     pub sampled: Option<Sampled>,
     /// The note after this evaluation.
@@ -188,7 +188,7 @@ impl Evaluation<'_> {
     fn is_its_turn(&self, at: usize) -> bool {
         self.waves[at].is_some_and(|wave| {
             let is_its_turn = Some(wave.step) == self.current || self.is_broken[at];
-            is_its_turn && self.domains[wave.domain].is_open && !self.held.contains(&at)
+            is_its_turn && self.domains[wave.domain].is_open && !self.held_back.contains(&at)
         })
     }
 
@@ -258,8 +258,8 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         is_broken: nodes.iter().map(is_broken).collect(),
         current,
         waits_for: Vec::new(),
-        held: BTreeSet::new(),
-        held_by: Vec::new(),
+        held_back: BTreeSet::new(),
+        held_back_by: Vec::new(),
         sampled: None,
         note: after,
     };

@@ -9,7 +9,7 @@ use super::event_stream::EventStream;
 use super::flags::CommonFlags;
 use super::in_sequence;
 use super::permitted;
-use super::planning::refusals;
+use super::planning::blocking_guards;
 use super::predecessors::Predecessors;
 use super::session::Session;
 use super::together::units;
@@ -58,30 +58,30 @@ impl Asking<'_> {
         session: &mut Session,
     ) -> Result<Approved, Error> {
         show(now, None, self.args, &session.shell)?;
-        let refusals = refusals(now, self.args.allow);
-        let refused = refused_alone(now, &refusals);
-        if !refusals.is_empty() {
-            let error = Error::Refused(refusals);
-            if refused.is_empty() {
+        let guards = blocking_guards(now, self.args.allow);
+        let blocked = blocked_alone(now, &guards);
+        if !guards.is_empty() {
+            let error = Error::Blocked(guards);
+            if blocked.is_empty() {
                 return Err(error);
             }
             report(&error, session.shell.printer);
         }
         if self.args.dry_run {
-            session.shell.printer.note(DRY_RUN);
-            return Ok(Approved { any: false, refused });
+            session.shell.printer.remark(DRY_RUN);
+            return Ok(Approved { any: false, blocked });
         }
-        let open = now.daemon_sets.iter().filter(|one| !refused.contains(&one.key()));
+        let open = now.daemon_sets.iter().filter(|one| !blocked.contains(&one.key()));
         if !open.clone().any(DaemonSetPlan::has_changes) {
-            return Ok(Approved { any: false, refused });
+            return Ok(Approved { any: false, blocked });
         }
-        let is_open = |errand: &&Errand| !refused.iter().any(|key| errand.is_of(key));
+        let is_open = |errand: &&Errand| !blocked.iter().any(|key| errand.is_of(key));
         let errands: Vec<Errand> = errands.iter().filter(is_open).cloned().collect();
-        permitted::check(&errands, permitted::held(now), session).await?;
+        permitted::check(&errands, permitted::paused(now), session).await?;
         if !self.args.yes && (session.shell.terminal || !before) {
             ask(&session.shell)?;
         }
-        Ok(Approved { any: true, refused })
+        Ok(Approved { any: true, blocked })
     }
 
     /// Applies one DaemonSet after the other, except for those that guards block, and those that
@@ -93,18 +93,18 @@ impl Asking<'_> {
     pub(super) async fn each(
         &self,
         desired: &[&DesiredDaemonSet],
-        refused: &BTreeSet<DaemonSetKey>,
+        blocked: &BTreeSet<DaemonSetKey>,
         session: &mut Session,
     ) -> Result<Exit, Error> {
         let Self { args, approved, version, binding, predecessors } = *self;
-        for key in refused {
-            session.note_exit(key, Exit::Refused);
+        for key in blocked {
+            session.set_exit(key, Exit::Blocked);
         }
-        let open = desired.iter().filter(|one| !refused.contains(&one.key));
+        let open = desired.iter().filter(|one| !blocked.contains(&one.key));
         let turn =
             |&desired| DaemonSetApply { args, approved, version, binding, predecessors, desired };
         let exit = in_sequence::take(units(open.map(turn)), args.keep_going, session).await?;
-        Ok(if refused.is_empty() { exit } else { exit.or_more_severe(Exit::Refused) })
+        Ok(if blocked.is_empty() { exit } else { exit.or_more_severe(Exit::Blocked) })
     }
 }
 
@@ -113,23 +113,23 @@ pub(super) struct Approved {
     /// Whether there are changes to apply.
     pub any: bool,
     /// The DaemonSets that a guard blocks.
-    pub refused: BTreeSet<DaemonSetKey>,
+    pub blocked: BTreeSet<DaemonSetKey>,
 }
 
 /// The DaemonSets that guards block individually; empty if nothing else is to be done, or if a
 /// guard is about the whole source.
-fn refused_alone(plan: &Plan, refusals: &[Guard]) -> BTreeSet<DaemonSetKey> {
+fn blocked_alone(plan: &Plan, guards: &[Guard]) -> BTreeSet<DaemonSetKey> {
     let about: Option<BTreeSet<&str>> =
-        refusals.iter().map(|guard| guard.daemon_set.as_deref()).collect();
+        guards.iter().map(|guard| guard.daemon_set.as_deref()).collect();
     // A guard without a DaemonSet is about the whole source.
     let Some(about) = about else { return BTreeSet::new() };
-    let is_refused = |one: &&DaemonSetPlan| about.contains(one.key().to_string().as_str());
-    let (refused, open): (Vec<_>, Vec<_>) = plan.daemon_sets.iter().partition(is_refused);
+    let is_blocked = |one: &&DaemonSetPlan| about.contains(one.key().to_string().as_str());
+    let (blocked, open): (Vec<_>, Vec<_>) = plan.daemon_sets.iter().partition(is_blocked);
     let acts = |one: &&DaemonSetPlan| one.has_changes() || one.managed_by == ManagedBy::DsApply;
     if !open.iter().any(acts) {
         return BTreeSet::new();
     }
-    refused.into_iter().map(DaemonSetPlan::key).collect()
+    blocked.into_iter().map(DaemonSetPlan::key).collect()
 }
 
 /// Prints a plan below an optional heading. Allowed guards are printed as warnings.
@@ -139,7 +139,7 @@ pub(super) fn show(
     args: &CommonFlags,
     shell: &Shell,
 ) -> Result<(), Error> {
-    let guards = refusals(plan, args.allow);
+    let guards = blocking_guards(plan, args.allow);
     let allowed = plan.guards.iter().filter(|guard| args.allow.passes(guard.code));
     warnings::print(&plan.warnings, shell.printer);
     warnings::print(&allowed.map(as_warning).collect::<Vec<_>>(), shell.printer);

@@ -118,7 +118,7 @@ impl Rehearsal {
 
     /// A value that passes or fails by the bounds of the policy.
     fn value(&self, check: &str, answer: RehearsedAnswer) -> Option<f64> {
-        let mut all = self.policy.preconditions.iter().chain(&self.policy.gates);
+        let mut all = self.policy.checks();
         let CheckKind::Prometheus(PrometheusCheck { min, max, .. }) =
             &all.find(|it| it.name == check)?.kind
         else {

@@ -111,10 +111,10 @@ pub(super) async fn run(
     let (version, predecessors) = (version.as_ref(), &predecessors);
     let asking = Asking { args: &common, approved, version, binding, predecessors };
     let errands = permitted::errands(&now, &desired);
-    let Approved { any, refused } =
+    let Approved { any, blocked } =
         asking.approve(&now, &errands, saved.is_some(), session).await?;
     if args.common.dry_run {
-        return Ok(if refused.is_empty() { Exit::Done } else { Exit::Refused });
+        return Ok(if blocked.is_empty() { Exit::Done } else { Exit::Blocked });
     }
     if !any {
         // Without a controller in the cluster, pods may have to be reconciled without changes; and a
@@ -122,21 +122,21 @@ pub(super) async fn run(
         let mut kept = in_order(&desired, predecessors);
         kept.retain(|one| one.managed_by == ManagedBy::DsApply || pulling.contains(&one.key));
         if !kept.is_empty() {
-            permitted::check(&errands, permitted::held(&now), session).await?;
+            permitted::check(&errands, permitted::paused(&now), session).await?;
         }
-        return asking.each(&kept, &refused, session).await;
+        return asking.each(&kept, &blocked, session).await;
     }
-    let exit = asking.each(&in_order(&desired, predecessors), &refused, session).await?;
+    let exit = asking.each(&in_order(&desired, predecessors), &blocked, session).await?;
     let declared = desired.iter().map(|one| one.key.clone()).collect();
     match prune.of(&declared, &approved.source.prune_namespaces) {
         None => Ok(exit),
         Some(prune) => {
             let gone = removal::keys(approved);
             // A blocked deletion does not stop the other deletions.
-            let others = desired.iter().any(|one| refused.contains(&one.key));
-            let only_gone = exit == Exit::Refused && !others;
+            let others = desired.iter().any(|one| blocked.contains(&one.key));
+            let only_gone = exit == Exit::Blocked && !others;
             let so_far = if only_gone { Exit::Done } else { exit };
-            let keys = gone.difference(&refused).cloned().collect();
+            let keys = gone.difference(&blocked).cloned().collect();
             let done = remove(&asking, (prune, keys), so_far, session).await?;
             Ok(exit.or_more_severe(done))
         }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::flags::CommonFlags;
 use super::in_sequence::InSequence;
 use super::planning::{ApprovalRequest, check_not_stale, planned, resumed};
-use super::predecessors::{Held, Predecessors};
+use super::predecessors::{Predecessors, UnmetPredecessor};
 use super::progress::ProgressReporter;
 use super::rehearsed_approvals::Rehearsed;
 use super::session::{Session, unlock};
@@ -65,9 +65,9 @@ impl InSequence for DaemonSetApply<'_> {
 
     /// Applies the DaemonSet under its lock, if those that come before it are done.
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
-        if let Some(held) = self.held(session).await? {
-            self.note_wait(session).await?;
-            self.does_not_begin(&held, session);
+        if let Some(unmet) = self.unmet_predecessor(session).await? {
+            self.note_waiting(session).await?;
+            self.does_not_begin(&unmet, session);
             return Ok(Exit::Waiting);
         }
         let lock = session.lock(&self.desired.key, &self.args.pace, self.args.output).await;
@@ -81,19 +81,22 @@ impl InSequence for DaemonSetApply<'_> {
         let key = &self.desired.key;
         let mut approved = self.approved.daemon_sets.iter();
         let changes = approved.any(|one| one.key() == *key && one.has_changes());
-        let held = self.predecessors.not_done_by_run(key, session);
-        if let Some(held) = held.filter(|_| changes) {
-            self.does_not_begin(&held, session);
+        let unmet = self.predecessors.not_done_by_run(key, session);
+        if let Some(unmet) = unmet.filter(|_| changes) {
+            self.does_not_begin(&unmet, session);
         }
     }
 }
 
 impl DaemonSetApply<'_> {
-    /// The reason why it does not begin yet; `None` if it has nothing to begin, or only goes back
-    /// to the last good template.
-    pub(super) async fn held(&self, session: &mut Session) -> Result<Option<Held>, Error> {
+    /// The predecessor for which it does not begin yet; `None` if it has nothing to begin, or only
+    /// restores the last good template.
+    pub(super) async fn unmet_predecessor(
+        &self,
+        session: &mut Session,
+    ) -> Result<Option<UnmetPredecessor>, Error> {
         let (key, source) = (&self.desired.key, &self.approved.source);
-        let Some(held) = self.predecessors.not_done(key, self.args, source, session).await? else {
+        let Some(unmet) = self.predecessors.not_done(key, self.args, source, session).await? else {
             return Ok(None);
         };
         let snapshot = self.snapshot(session).await?;
@@ -105,13 +108,13 @@ impl DaemonSetApply<'_> {
         let now = snapshot.observed_at;
         let first = rollout::first_write(&task, &ObservedCluster::of(&snapshot, key, true), now);
         let aborts = first.is_some_and(|write| write.purpose == Purpose::Abort);
-        let goes_back = aborts || matches!(task.goal, Goal::GoBack);
-        Ok((!goes_back).then_some(held))
+        let rolls_back = aborts || matches!(task.goal, Goal::RollBack);
+        Ok((!rolls_back).then_some(unmet))
     }
 
     /// Notes on the lock that the rollout waits, for runs with `--resume`. While another run has the
     /// lock, that one knows better.
-    pub(super) async fn note_wait(&self, session: &mut Session) -> Result<(), Error> {
+    pub(super) async fn note_waiting(&self, session: &mut Session) -> Result<(), Error> {
         let lock = match session.lock(&self.desired.key, &self.args.pace, self.args.output).await {
             Ok(lock) => lock,
             Err(error) if error.exit() == Exit::Locked => return Ok(()),
@@ -139,10 +142,10 @@ impl DaemonSetApply<'_> {
     }
 
     /// Reports that it does not begin, as the end of its part of the run.
-    pub(super) fn does_not_begin(&self, held: &Held, session: &Session) {
+    pub(super) fn does_not_begin(&self, unmet: &UnmetPredecessor, session: &Session) {
         let (key, output) = (&self.desired.key, self.args.output);
         let reporter = ProgressReporter::plain(key, output, &session.shell);
-        reporter.does_not_begin(held, session.server_time());
+        reporter.does_not_begin(unmet, session.server_time());
     }
 
     /// Replaces the error of the lock if the namespace does not exist, as the plan has warned.
@@ -265,7 +268,7 @@ impl DaemonSetApply<'_> {
             changes: plan.change != Change::None,
         };
         let goal = match resumed(snapshot, self.desired, self.args) {
-            Some(_) => Goal::GoBack,
+            Some(_) => Goal::RollBack,
             None => Goal::Apply(target),
         };
         Ok(Task {
@@ -308,7 +311,7 @@ impl DaemonSetApply<'_> {
         } else {
             first
         };
-        let asking = Preflight { turn: self, cluster, plan, now };
+        let asking = Preflight { apply: self, cluster, plan, now };
         let template = match (first, live) {
             // Nothing is written.
             (None, None)
@@ -413,7 +416,7 @@ impl DaemonSetApply<'_> {
 
 /// The dry run before anything is written.
 struct Preflight<'a> {
-    turn: &'a DaemonSetApply<'a>,
+    apply: &'a DaemonSetApply<'a>,
     cluster: &'a WritableCluster,
     plan: &'a DaemonSetPlan,
     now: Timestamp,
@@ -426,12 +429,12 @@ impl Preflight<'_> {
         live: Option<&DaemonSet>,
         trial: Trial<'_>,
     ) -> Result<PodTemplate, Error> {
-        let Self { turn: DaemonSetApply { desired, args, .. }, cluster, plan, now } = *self;
+        let Self { apply: DaemonSetApply { desired, args, .. }, cluster, plan, now } = *self;
         let answer =
             match executor::preflight(cluster, live, trial, &owner(desired, live), now).await {
                 Err(PreflightError::DaemonSet(WriteError::Conflict { fields, .. })) => {
                     let owned = fields.iter().map(|it| (it.path.as_str(), it.manager.as_str()));
-                    return Err(Error::Refused(vec![Guard::force_conflicts(&desired.key, owned)]));
+                    return Err(Error::Blocked(vec![Guard::force_conflicts(&desired.key, owned)]));
                 }
                 answer => answer?,
             };

@@ -131,7 +131,7 @@ fn words(exit: Exit) -> &'static str {
         Exit::ApprovalNeeded => "waits for an approval",
         Exit::Paused => "paused or aborted",
         Exit::Stale => "stale",
-        Exit::Refused => "blocked by a guard",
+        Exit::Blocked => "blocked by a guard",
         Exit::Locked => "locked by another run",
         Exit::Usage => "invalid command line",
         Exit::Interrupted => "interrupted",

@@ -18,9 +18,9 @@ pub(super) trait InSequence {
     /// The work failed.
     fn run(&self, session: &mut Session) -> impl Future<Output = Result<Exit, Error>> + Send;
 
-    /// Notes how the work ended.
-    fn note_exit(&self, exit: Exit, session: &mut Session) {
-        session.note_exit(self.key(), exit);
+    /// Sets how the work ended.
+    fn set_exit(&self, exit: Exit, session: &mut Session) {
+        session.set_exit(self.key(), exit);
     }
 
     /// Reports why the work is not done, if it depends on a DaemonSet that has stopped the run.
@@ -45,7 +45,7 @@ pub(super) async fn take(
             return Ok(sequence.cut_short());
         }
         let done = one.run(session).await;
-        one.note_exit(done.as_ref().map_or_else(Error::exit, |exit| *exit), session);
+        one.set_exit(done.as_ref().map_or_else(Error::exit, |exit| *exit), session);
         if !sequence.resumes(done)? {
             break;
         }
@@ -103,7 +103,7 @@ impl Sequence {
 fn is_about_one(exit: Exit) -> bool {
     matches!(
         exit,
-        Exit::Stale | Exit::Refused | Exit::Locked | Exit::Waiting | Exit::ApprovalNeeded
+        Exit::Stale | Exit::Blocked | Exit::Locked | Exit::Waiting | Exit::ApprovalNeeded
     )
 }
 
@@ -115,7 +115,7 @@ fn may_resume(exit: Exit, keep_going: bool) -> bool {
         | Exit::Drift
         | Exit::Paused
         | Exit::Stale
-        | Exit::Refused
+        | Exit::Blocked
         | Exit::Locked
         | Exit::Failed
         | Exit::Usage => keep_going,
@@ -158,7 +158,7 @@ mod tests {
     fn one_that_cannot_start_or_waits_does_not_stop_others() {
         let printer = Printer::new(anstream::ColorChoice::Never);
         for (done, resumes, exit) in [
-            (Err(Error::Refused(Vec::new())), true, Exit::Refused),
+            (Err(Error::Blocked(Vec::new())), true, Exit::Blocked),
             (Err(Error::Stale(Vec::new())), true, Exit::Stale),
             (Ok(Exit::Locked), true, Exit::Locked),
             (Ok(Exit::Waiting), true, Exit::Waiting),

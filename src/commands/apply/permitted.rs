@@ -19,20 +19,20 @@ use planner::plan::{Change, DaemonSetPlan, Plan, Warning};
 /// All missing permissions.
 pub(super) async fn check(
     errands: &[Errand],
-    held: Vec<DaemonSetKey>,
+    paused: Vec<DaemonSetKey>,
     session: &mut Session,
 ) -> Result<(), Error> {
     let mut needs = permissions::needs(errands);
     let is_open =
         |need: &Need| need.weight == Weight::Required && need.permission.verb != Verb::List;
     needs.retain(is_open);
-    require(needs, held, session).await
+    require(needs, paused, session).await
 }
 
 /// The DaemonSets that earlier runs have left paused.
-pub(super) fn held(plan: &Plan) -> Vec<DaemonSetKey> {
-    let held = plan.daemon_sets.iter().filter(|one| one.pause.is_some());
-    held.map(DaemonSetPlan::key).collect()
+pub(super) fn paused(plan: &Plan) -> Vec<DaemonSetKey> {
+    let paused = plan.daemon_sets.iter().filter(|one| one.pause.is_some());
+    paused.map(DaemonSetPlan::key).collect()
 }
 
 /// As [`check`], for DaemonSets named on the command line, before any of them is changed.
@@ -81,7 +81,7 @@ pub(super) async fn besides(
     if missing.is_empty() {
         return error.into();
     }
-    Error::NotPermitted { missing, held: Vec::new() }
+    Error::NotPermitted { missing, paused: Vec::new() }
 }
 
 /// The errands of a plan of these DaemonSets, one per DaemonSet.
@@ -125,7 +125,7 @@ pub(super) fn errands_unseen(desired: &[DesiredDaemonSet]) -> Vec<Errand> {
 
 async fn require(
     needs: Vec<Need>,
-    held: Vec<DaemonSetKey>,
+    paused: Vec<DaemonSetKey>,
     session: &mut Session,
 ) -> Result<(), Error> {
     let findings = session
@@ -133,7 +133,7 @@ async fn require(
         .await?;
     warn(&findings, session.shell.printer);
     let missing = missing(findings);
-    if missing.is_empty() { Ok(()) } else { Err(Error::NotPermitted { missing, held }) }
+    if missing.is_empty() { Ok(()) } else { Err(Error::NotPermitted { missing, paused }) }
 }
 
 fn missing(findings: Vec<Finding>) -> Vec<Need> {

@@ -96,19 +96,19 @@ pub(super) fn check_not_stale(
     if !stale.is_empty() {
         return Err(Error::Stale(stale));
     }
-    not_refused(now, allow)
+    not_blocked(now, allow)
 }
 
 /// Checks that no guard blocks a plan.
 ///
 /// # Errors
 /// The guards that no flag allows.
-pub(super) fn not_refused(plan: &Plan, allow: AllowFlags) -> Result<(), Error> {
-    let refusals = refusals(plan, allow);
-    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+pub(super) fn not_blocked(plan: &Plan, allow: AllowFlags) -> Result<(), Error> {
+    let guards = blocking_guards(plan, allow);
+    if guards.is_empty() { Ok(()) } else { Err(Error::Blocked(guards)) }
 }
 
 /// The guards of the plan that no flag allows.
-pub(super) fn refusals(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
+pub(super) fn blocking_guards(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
     plan.guards.iter().filter(|guard| !allow.passes(guard.code)).cloned().collect()
 }

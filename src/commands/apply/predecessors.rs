@@ -51,7 +51,7 @@ pub(super) enum NotDone {
 }
 
 /// A DaemonSet that does not begin.
-pub(super) struct Held {
+pub(super) struct UnmetPredecessor {
     /// The first of its predecessors that is not done.
     pub predecessor: DaemonSetKey,
     /// Why it is not done.
@@ -73,25 +73,29 @@ impl Predecessors {
         args: &CommonFlags,
         source: &SourceInfo,
         session: &mut Session,
-    ) -> Result<Option<Held>, Error> {
+    ) -> Result<Option<UnmetPredecessor>, Error> {
         for predecessor in self.precedence.before(key) {
             let state = match session.state(&predecessor) {
                 Some(state) => state,
                 None => self.seen(&predecessor, args, source, session).await?,
             };
-            session.note_state(&predecessor, state);
+            session.set_state(&predecessor, state);
             if let Err(why) = state {
-                return Ok(Some(Held { predecessor, why }));
+                return Ok(Some(UnmetPredecessor { predecessor, why }));
             }
         }
         Ok(None)
     }
 
     /// As [`not_done`](Self::not_done), among those that this run has applied.
-    pub(super) fn not_done_by_run(&self, key: &DaemonSetKey, session: &Session) -> Option<Held> {
+    pub(super) fn not_done_by_run(
+        &self,
+        key: &DaemonSetKey,
+        session: &Session,
+    ) -> Option<UnmetPredecessor> {
         self.precedence.before(key).into_iter().find_map(|predecessor| {
             let why = session.state(&predecessor)?.err()?;
-            Some(Held { predecessor, why })
+            Some(UnmetPredecessor { predecessor, why })
         })
     }
 
@@ -140,7 +144,7 @@ impl NotDone {
             Exit::Waiting => Self::Waits,
             Exit::ApprovalNeeded => Self::WaitsForApproval,
             Exit::Stale => Self::Stale,
-            Exit::Refused => Self::Blocked,
+            Exit::Blocked => Self::Blocked,
             Exit::Locked => Self::Locked,
             Exit::Failed | Exit::Usage => Self::Failed,
             Exit::Changes | Exit::Drift => Self::NotRolledOut,
@@ -167,7 +171,7 @@ impl NotDone {
 }
 
 /// `it comes after kube-system/cni, which was aborted`.
-impl fmt::Display for Held {
+impl fmt::Display for UnmetPredecessor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { predecessor, why } = self;
         write!(f, "it comes after {predecessor}, which {why}")

@@ -16,7 +16,7 @@ pub(super) use ending::{SuggestedUndo, exit};
 
 use super::event_stream::EventStream;
 use super::evidence::Evidence;
-use super::predecessors::{Held, NotDone};
+use super::predecessors::{NotDone, UnmetPredecessor};
 use crate::exit::Exit;
 use crate::output::Format;
 use crate::printer::Printer;
@@ -163,10 +163,10 @@ impl<'a> ProgressReporter<'a> {
     }
 
     /// Reports that a DaemonSet does not begin, because it comes after another one.
-    pub(super) fn does_not_begin(&self, held: &Held, now: Timestamp) {
-        let words = format!("does not begin: {held}");
-        self.annotate(&words, held.why == NotDone::WaitsForApproval);
-        let event = held_event(held);
+    pub(super) fn does_not_begin(&self, unmet: &UnmetPredecessor, now: Timestamp) {
+        let words = format!("does not begin: {unmet}");
+        self.annotate(&words, unmet.why == NotDone::WaitsForApproval);
+        let event = not_begun_event(unmet);
         self.notify(now, &words, event.clone());
         match self.format {
             Format::Json => self.json(now, &words, event),
@@ -240,13 +240,13 @@ fn ended(ending: &Ending, evidence: &Evidence) -> RunEventData {
 }
 
 /// The same of a DaemonSet that does not begin.
-fn held_event(held: &Held) -> RunEventData {
+fn not_begun_event(unmet: &UnmetPredecessor) -> RunEventData {
     RunEventData::Ended {
         exit_code: Exit::Waiting.code(),
         replaced: 0,
         slowest: Vec::new(),
         evidence: BTreeMap::new(),
-        waits_for: vec![WaitsFor::another(&held.predecessor)],
+        waits_for: vec![WaitsFor::another(&unmet.predecessor)],
         failed_gate: None,
         unknown_check: None,
         left: BTreeMap::new(),

@@ -153,10 +153,10 @@ impl OnIt {
         }
         let charts = render::rollout_charts(on.runs());
         if !charts.is_empty() {
-            printer.note(format!("{REHEARSAL}  {charts}"));
+            printer.remark(format!("{REHEARSAL}  {charts}"));
         }
         if acted {
-            printer.note(summary(nodes, world.clock().start(), took));
+            printer.remark(summary(nodes, world.clock().start(), took));
         }
         Ok(Finished { done, at: took, acted: on.has_acted() })
     }

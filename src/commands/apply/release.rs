@@ -90,7 +90,7 @@ async fn release(
         planned(&snapshot, ApprovalRequest::only(&desired, SourceInfo::default()), args, now);
     show(&plan, Some(heading(live.managed_by)), args, &session.shell)?;
     if args.dry_run {
-        session.shell.printer.note(DRY_RUN);
+        session.shell.printer.remark(DRY_RUN);
         return Ok(Exit::Done);
     }
     let errand = Errand::with(key, live.managed_by, Work::Release);

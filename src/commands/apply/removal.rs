@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::flags::CommonFlags;
 use super::in_sequence::InSequence;
-use super::planning::{ApprovalRequest, check_not_stale, not_refused, planned};
+use super::planning::{ApprovalRequest, check_not_stale, not_blocked, planned};
 use super::progress::ProgressReporter;
 use super::session::{Session, unlock};
 use crate::error::Error;
@@ -125,7 +125,7 @@ pub(super) async fn check_source(
         ApprovalRequest { prune: Some(prune), ..ApprovalRequest::only(&[], source.clone()) };
     let mut plan = planned(&snapshot, wanted, args, session.shell.now);
     plan.guards.retain(|guard| guard.daemon_set.is_none());
-    not_refused(&plan, args.allow)
+    not_blocked(&plan, args.allow)
 }
 
 /// The DaemonSets that a plan deletes.

@@ -146,9 +146,9 @@ impl InSequence for One<'_> {
         }
         let shared = approved.daemon_sets.iter().flat_map(permitted::shared_errands);
         let errands: Vec<Errand> = [errand].into_iter().chain(shared).collect();
-        let Approved { any, refused } = asking.approve(&shown, &errands, false, session).await?;
+        let Approved { any, blocked } = asking.approve(&shown, &errands, false, session).await?;
         // A run that was killed may have left pods that pull images: this one removes them.
-        let may_write = refused.is_empty() && !self.args.dry_run;
+        let may_write = blocked.is_empty() && !self.args.dry_run;
         let removes_pullers = may_write && snapshot.has_pullers(self.key);
         if !any && !removes_pullers {
             return Ok(Exit::Done);

@@ -194,7 +194,7 @@ impl Session {
         self.kept.as_ref().map_or(&[], |kept| &kept.runs)
     }
 
-    /// Notes that the run does something.
+    /// Remembers that the run does something.
     pub(super) fn acts(&mut self) {
         self.acted = true;
     }
@@ -204,14 +204,14 @@ impl Session {
         self.acted
     }
 
-    /// Notes that the apply of a DaemonSet ended this way.
-    pub(super) fn note_exit(&mut self, key: &DaemonSetKey, exit: Exit) {
+    /// Sets how the apply of a DaemonSet ended.
+    pub(super) fn set_exit(&mut self, key: &DaemonSetKey, exit: Exit) {
         let state = NotDone::after(exit, self.outcomes.get(key));
-        self.note_state(key, state);
+        self.set_state(key, state);
     }
 
-    /// Notes whether a DaemonSet is done.
-    pub(super) fn note_state(&mut self, key: &DaemonSetKey, state: Result<(), NotDone>) {
+    /// Sets whether a DaemonSet is done.
+    pub(super) fn set_state(&mut self, key: &DaemonSetKey, state: Result<(), NotDone>) {
         self.states.insert(key.clone(), state);
     }
 

@@ -69,10 +69,10 @@ impl InSequence for Unit<'_> {
         }
     }
 
-    fn note_exit(&self, exit: Exit, session: &mut Session) {
+    fn set_exit(&self, exit: Exit, session: &mut Session) {
         match self {
-            Self::Alone(one) => one.note_exit(exit, session),
-            Self::Together(together) => together.note_rest(exit, session),
+            Self::Alone(one) => one.set_exit(exit, session),
+            Self::Together(together) => together.set_exit_of_rest(exit, session),
         }
     }
 
@@ -91,16 +91,16 @@ impl<'a> Together<'a> {
         let mut sequence = Sequence::new(self.all[0].args.keep_going, session.shell.printer);
         let mut open = Vec::new();
         for one in &self.all {
-            if let Some(held) = one.held(session).await? {
-                one.note_wait(session).await?;
-                one.does_not_begin(&held, session);
-                note(one, Ok(Exit::Waiting), &mut sequence, session)?;
+            if let Some(unmet) = one.unmet_predecessor(session).await? {
+                one.note_waiting(session).await?;
+                one.does_not_begin(&unmet, session);
+                end(one, Ok(Exit::Waiting), &mut sequence, session)?;
             } else if changes(one) {
                 open.push(one);
             } else {
                 // It has nothing to begin, so that the others need not be locked for it.
                 let done = one.run(session).await;
-                if !note(one, done, &mut sequence, session)? {
+                if !end(one, done, &mut sequence, session)? {
                     return Ok(sequence.exit());
                 }
             }
@@ -137,7 +137,7 @@ impl<'a> Together<'a> {
                 Ok(Prepared::Ended(exit)) => Ok(exit),
                 Err(error) => Err(error),
             };
-            if !note(one, done, sequence, session)? {
+            if !end(one, done, sequence, session)? {
                 return Ok(());
             }
         }
@@ -152,18 +152,18 @@ impl<'a> Together<'a> {
         for ((one, _), ending) in tasks.iter().zip(endings) {
             let done = one.look_again(&ending, session).await;
             // All of them have ended, whatever becomes of one.
-            if let Err(error) = note(one, done, sequence, session) {
+            if let Err(error) = end(one, done, sequence, session) {
                 stops = stops.and(Err(error));
             }
         }
         stops
     }
 
-    /// Notes the exit of those that came to no end of their own.
-    fn note_rest(&self, exit: Exit, session: &mut Session) {
+    /// Sets the exit of those that came to no end of their own.
+    fn set_exit_of_rest(&self, exit: Exit, session: &mut Session) {
         for one in &self.all {
             if session.state(one.key()).is_none() {
-                session.note_exit(one.key(), exit);
+                session.set_exit(one.key(), exit);
             }
         }
     }
@@ -175,14 +175,14 @@ fn changes(one: &DaemonSetApply<'_>) -> bool {
     plans.any(|plan| plan.key() == *one.key() && DaemonSetPlan::has_changes(plan))
 }
 
-/// Records how the apply of one of them ended; returns whether the others are applied.
-fn note(
+/// Sets how the apply of one of them ended; returns whether the others are applied.
+fn end(
     one: &DaemonSetApply<'_>,
     done: Result<Exit, Error>,
     sequence: &mut Sequence,
     session: &mut Session,
 ) -> Result<bool, Error> {
     let exit = done.as_ref().map_or_else(Error::exit, |exit| *exit);
-    session.note_exit(one.key(), exit);
+    session.set_exit(one.key(), exit);
     sequence.resumes(done)
 }

@@ -86,7 +86,7 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
     let live = find(&snapshot, key)?;
     let Rollback { mut desired, version, undone } = rollback(&snapshot, live, &wanted)?;
     let policies = policies::of_files(&args.policies.policy, &session.shell)?;
-    // The way back waits for nothing but budgets.
+    // A rollback waits for nothing but budgets.
     desired.policy = policies.of(key, &[&live.labels])?.map(|policy| {
         let policy = policy.as_ref().clone();
         RolloutPolicy { spec: policy.spec.budgets(), ..policy }.into()
@@ -104,15 +104,15 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
         approved: &plan,
         version: version.as_ref(),
         binding,
-        // What is bad goes back at once.
+        // What is bad is rolled back at once.
         predecessors: &Predecessors::NONE,
     };
-    let Approved { any, refused } =
+    let Approved { any, blocked } =
         asking.approve(&plan, &permitted::errands(&plan, &[]), false, session).await?;
     if !any {
         return Ok(Exit::Done);
     }
-    let exit = asking.each(&[&desired], &refused, session).await?;
+    let exit = asking.each(&[&desired], &blocked, session).await?;
     if let Some(version) = undone.filter(|_| exit == Exit::Done) {
         let printer = session.shell.printer;
         match args.named.common.output {

@@ -6,7 +6,7 @@ use super::session::Session;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::name::{GivenName, NAME};
-use cluster::LeaseRecord;
+use cluster::LiveLease;
 use daemonset::model::DaemonSetKey;
 use planner::plan::LockStatus;
 use render::neutral;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// The lock of a DaemonSet, with its holder.
 struct Held<'a> {
     key: &'a DaemonSetKey,
-    record: LeaseRecord,
+    lease: LiveLease,
     status: LockStatus,
 }
 
@@ -63,13 +63,13 @@ pub(super) async fn run(
     if !yes {
         ask(&session.shell)?;
     }
-    for Held { key, record, status } in &held {
+    for Held { key, lease, status } in &held {
         session
             .unless_interrupted(async |_, cluster| {
                 if *force {
                     cluster.unlock(key).await?;
                 } else {
-                    cluster.unlock_as(key, record).await?;
+                    cluster.unlock_as(key, lease).await?;
                 }
                 Ok(())
             })
@@ -83,11 +83,11 @@ pub(super) async fn run(
 async fn look<'a>(key: &'a DaemonSetKey, session: &mut Session) -> Result<Option<Held<'a>>, Error> {
     session
         .unless_interrupted(async |shell, cluster| {
-            let record = cluster.live().lease(key).await?;
+            let lease = cluster.live().lease(key).await?;
             let now = cluster.live().server_time().unwrap_or(shell.now);
-            Ok(record.and_then(|record| {
-                let status = LockStatus::of(&record.lock_holder()?, now);
-                Some(Held { key, record, status })
+            Ok(lease.and_then(|lease| {
+                let status = LockStatus::of(&lease.lock_holder()?, now);
+                Some(Held { key, lease, status })
             }))
         })
         .await

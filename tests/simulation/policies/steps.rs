@@ -57,7 +57,7 @@ fn a_step_that_selects_no_node_is_refused_before_any_write() {
     let nobody = step("nobody", Selects::Pool("red"));
     let scenario = fleet(3, 1, Story { most_runs: 1, ..story(vec![nobody]) });
     let outcome = ran(&scenario);
-    assert_eq!(exits(&outcome), [Exit::Refused]);
+    assert_eq!(exits(&outcome), [Exit::Blocked]);
     let writes = |line: &&str| {
         [" create ", " update ", " patch ", " delete "].iter().any(|verb| line.contains(verb))
             && line.contains(" visit-")

@@ -119,7 +119,7 @@ impl CheckLaws {
     pub(super) fn look(&mut self, here: &[Here<'_>], nodes: &Nodes, now: Timestamp) {
         for one in here {
             let condition = one.node.condition(BROKEN);
-            if condition.is_some_and(|it| *it.status == *"False") {
+            if condition.is_some_and(|it| it.status.as_str() == "False") {
                 self.broken_since.remove(&one.node.name);
             } else {
                 self.broken_since.entry(one.node.name.clone()).or_insert(now);

@@ -109,7 +109,7 @@ async fn expect_posted(answers: Vec<&'static str>, attempts: usize, want: Option
     assert!(!shown.contains("SECRET") && !shown.contains('\x1b'), "{case}: {shown}");
     assert_eq!(made.load(Ordering::Relaxed), attempts, "{case}");
     // It lasts longer on a busy machine, but never less.
-    assert!(lasted >= PAUSES[..attempts - 1].iter().sum(), "{case}: {lasted:?}");
+    assert!(lasted >= RETRY_DELAYS[..attempts - 1].iter().sum(), "{case}: {lasted:?}");
 }
 
 #[tokio::test]

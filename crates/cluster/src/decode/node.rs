@@ -82,7 +82,7 @@ impl Wire<'_> {
     fn conditions(&self, interner: &mut Interner) -> Box<[NodeCondition]> {
         let conditions = self.status.conditions.iter().map(|condition| NodeCondition {
             kind: condition.kind.shared(interner),
-            status: condition.status.shared(interner),
+            status: (&*condition.status.0).into(),
             since: condition.last_transition_time.map(Time::from),
         });
         let mut conditions: Vec<NodeCondition> = conditions.collect();

@@ -15,8 +15,8 @@ use super::{
     node, pod, record, rest, service,
 };
 use daemonset::model::{
-    ClusterInfo, Coverage, DaemonSet, Interner, Lease, Namespace, Node, Pod, Revision, Service,
-    Snapshot, Uid,
+    ClusterInfo, Coverage, DaemonSet, Interner, Lease, Namespace, Node, NodeName, Pod, PodTarget,
+    Revision, Service, Snapshot, TextSet, Uid,
 };
 
 pub(crate) use protobuf::has_protobuf;
@@ -308,6 +308,8 @@ impl SnapshotBuilder {
     ) -> Result<Snapshot, (Kind, String)> {
         let mut pods = std::mem::take(&mut self.pods).into_vec();
         self.report_warnings(&mut pods);
+        let nodes = self.nodes.into_vec();
+        share_node_names(&nodes, &mut pods);
         let mut records = self.records;
         records.sort_by(|a, b| a.key.cmp(&b.key));
         if let Some(key) = twice(&records, |it| it.key.clone()) {
@@ -321,7 +323,7 @@ impl SnapshotBuilder {
         let mut snapshot = Snapshot {
             cluster,
             observed_at,
-            nodes: self.nodes.into_vec(),
+            nodes,
             pods,
             daemon_sets,
             records_beside: beside.into_iter().map(|it| it.key).collect(),
@@ -338,6 +340,18 @@ impl SnapshotBuilder {
         match duplicate(&snapshot) {
             Some(twice) => Err(twice),
             None => Ok(snapshot),
+        }
+    }
+}
+
+/// Has pods and nodes share the names of the nodes: each thread that decoded some has its own copy.
+fn share_node_names(nodes: &[Node], pods: &mut [Pod]) {
+    let names: TextSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
+    for pod in pods {
+        if let PodTarget::Bound(name) | PodTarget::Aimed(name) = &mut pod.target
+            && let Some(shared) = names.get(name)
+        {
+            *name = (*shared).clone();
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::record::LeaseRecord;
+use super::lease::LiveLease;
 
 /// The next step of taking a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,17 +25,17 @@ pub(super) enum Move {
 /// run of `ds-apply` uses a longer one, and any client that may write leases in the namespace
 /// could create one that never expires.
 pub(super) fn claim(
-    record: Option<&LeaseRecord>,
+    live: Option<&LiveLease>,
     identity: &str,
     unchanged: Duration,
     (longest, request): (Duration, Duration),
 ) -> Move {
-    let Some(record) = record else { return Move::Create };
+    let Some(live) = live else { return Move::Create };
     // Already ours: the answer to our own write was lost.
-    if record.holder.is_empty() || record.holder == identity {
+    if live.holder.is_empty() || live.holder == identity {
         return Move::Take;
     }
-    let lease = record.lease.min(longest);
+    let lease = live.lease.min(longest);
     let timeout = lease + request;
     match timeout.checked_sub(unchanged) {
         None | Some(Duration::ZERO) => Move::Take,
@@ -57,8 +57,8 @@ pub(super) fn is_over(confirmed: Duration, now: Duration, lease: Duration) -> bo
 
 /// Whether the lease is still ours. A new version of it may be: after a renewal whose answer was
 /// lost, or when another client labels the lease.
-pub(super) fn is_ours(record: Option<&LeaseRecord>, identity: &str) -> bool {
-    record.is_some_and(|record| record.holder == identity)
+pub(super) fn is_ours(live: Option<&LiveLease>, identity: &str) -> bool {
+    live.is_some_and(|live| live.holder == identity)
 }
 
 #[cfg(test)]
@@ -70,8 +70,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn held_by(holder: &str) -> LeaseRecord {
-        LeaseRecord {
+    fn held_by(holder: &str) -> LiveLease {
+        LiveLease {
             holder: holder.to_owned(),
             lease: seconds(15),
             transitions: 0,
@@ -83,14 +83,14 @@ mod tests {
         }
     }
 
-    fn lasting(lease: u64) -> LeaseRecord {
-        LeaseRecord { lease: seconds(lease), ..held_by("other") }
+    fn lasting(lease: u64) -> LiveLease {
+        LiveLease { lease: seconds(lease), ..held_by("other") }
     }
 
     #[test]
     fn when_a_lease_may_be_taken() {
         let wait = |rest| Move::Wait(seconds(rest));
-        for (case, record, unchanged, want) in [
+        for (case, live, unchanged, want) in [
             ("it does not exist", None, 0, Move::Create),
             ("released", Some(held_by("")), 0, Move::Take),
             ("our own answer was lost", Some(held_by("me")), 0, Move::Take),
@@ -104,7 +104,7 @@ mod tests {
             ("expired long ago", Some(held_by("other")), 1_000, Move::Take),
         ] {
             let limits = (seconds(15), seconds(10));
-            let got = claim(record.as_ref(), "me", seconds(unchanged), limits);
+            let got = claim(live.as_ref(), "me", seconds(unchanged), limits);
             assert_eq!(got, want, "{case}");
         }
     }

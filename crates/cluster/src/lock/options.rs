@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::clock::Clock;
-use super::record;
+use super::lease;
 use crate::request::REQUEST_LIMIT;
 use crate::{Error, WriteError};
 use daemonset::model::{DaemonSetKey, LockHolder};
@@ -28,7 +28,7 @@ impl LockOptions {
     /// A lease of 15 s and a wait of 30 s.
     pub fn new(clock: Clock) -> Self {
         Self {
-            lease: record::DEFAULT_LEASE,
+            lease: lease::DEFAULT_LEASE,
             wait: Duration::from_secs(30),
             request: REQUEST_LIMIT,
             clock,

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::record::{self, LeaseRecord};
+use super::lease::{self, LiveLease};
 use super::{Fence, decide};
 use crate::request::{Call, Requests};
 use crate::retry::Repeat;
@@ -23,7 +23,7 @@ pub(super) struct Renewal {
     key: DaemonSetKey,
     identity: String,
     /// The last version seen. Locked during a write, because the next write depends on its version.
-    record: Mutex<LeaseRecord>,
+    known: Mutex<LiveLease>,
 }
 
 impl Renewal {
@@ -32,9 +32,9 @@ impl Renewal {
         key: DaemonSetKey,
         identity: String,
         fence: Arc<Fence>,
-        record: LeaseRecord,
+        known: LiveLease,
     ) -> Self {
-        Self { requests, fence, key, identity, record: Mutex::new(record) }
+        Self { requests, fence, key, identity, known: Mutex::new(known) }
     }
 
     /// Renews the lease until the lock is lost or released.
@@ -54,15 +54,15 @@ impl Renewal {
     }
 
     async fn renew(&self) -> Result<(), WriteError> {
-        self.write(record::renewed).await
+        self.write(lease::renewed).await
     }
 
     pub(super) async fn note(&self, key: &str) -> Option<String> {
-        self.record.lock().await.note(key).map(str::to_owned)
+        self.known.lock().await.note(key).map(str::to_owned)
     }
 
     pub(super) async fn uid(&self) -> String {
-        self.record.lock().await.uid.clone()
+        self.known.lock().await.uid.clone()
     }
 
     pub(super) async fn set_note(&self, key: &str, value: Option<&str>) -> Result<(), WriteError> {
@@ -70,35 +70,35 @@ impl Renewal {
             return Err(self.unlocked());
         }
         let notes = BTreeMap::from([(key, value)]);
-        self.write(|before, _| record::noted(before, &notes)).await
+        self.write(|before, _| lease::noted(before, &notes)).await
     }
 
     pub(super) async fn release(&self) -> Result<(), WriteError> {
         self.fence.close();
         self.fence.drained().await;
-        self.write(|before, _| record::released(before)).await
+        self.write(|before, _| lease::released(before)).await
     }
 
     /// Writes to the lease, which renews the lock. When its version has changed and it is still
     /// ours, writes again on top of the new version; when it is not ours, the lock is lost.
     async fn write(
         &self,
-        body: impl Fn(&LeaseRecord, &str) -> Value + Send + Sync,
+        body: impl Fn(&LiveLease, &str) -> Value + Send + Sync,
     ) -> Result<(), WriteError> {
-        let mut record = self.record.lock().await;
+        let mut known = self.known.lock().await;
         for last in [false, true] {
             let sent = self.fence.now();
-            let body = body(&record, &self.requests.lease_time(sent));
+            let body = body(&known, &self.requests.lease_time(sent));
             match self.requests.patch_lease(&self.key, &body, self.fence.lease() / 3).await {
                 Ok(written) => {
-                    *record = written;
+                    *known = written;
                     self.fence.confirm(sent);
                     return Ok(());
                 }
                 Err(error @ (WriteError::Stale { .. } | WriteError::NotFound { .. })) => {
                     let live = self.requests.lease(&self.key).await?;
                     match live.filter(|live| decide::is_ours(Some(live), &self.identity)) {
-                        Some(live) if !last => *record = live,
+                        Some(live) if !last => *known = live,
                         Some(_) => return Err(error),
                         None => {
                             self.fence.lose();
@@ -130,7 +130,7 @@ impl Requests {
         key: &DaemonSetKey,
         lease: &Value,
         limit: Duration,
-    ) -> Result<LeaseRecord, WriteError> {
+    ) -> Result<LiveLease, WriteError> {
         let path = uri::collection(Resource::Of(Kind::Lease), Some(&key.namespace));
         self.write_lease(Verb::Create, path, "application/json", key, lease, limit).await
     }
@@ -141,7 +141,7 @@ impl Requests {
         key: &DaemonSetKey,
         patch: &Value,
         limit: Duration,
-    ) -> Result<LeaseRecord, WriteError> {
+    ) -> Result<LiveLease, WriteError> {
         let name = lease_name(key.name.as_str());
         let uri = uri::object(Resource::Of(Kind::Lease), &key.namespace, &name);
         self.write_lease(Verb::Patch, uri, "application/merge-patch+json", key, patch, limit).await
@@ -155,7 +155,7 @@ impl Requests {
         key: &DaemonSetKey,
         body: &Value,
         limit: Duration,
-    ) -> Result<LeaseRecord, WriteError> {
+    ) -> Result<LiveLease, WriteError> {
         let call = Call {
             verb,
             body: Some((media_type, body.to_string().into())),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::decide::{self, Move};
 use super::fence::Fence;
+use super::lease::{self, Holder, LiveLease};
 use super::options::{LockError, LockOptions, LockWait};
-use super::record::{self, Holder, LeaseRecord};
 use super::renewal::Renewal;
 use crate::WriteError;
 use crate::request::Requests;
@@ -35,25 +35,25 @@ impl Taker<'_> {
     pub(super) async fn take(self) -> Result<Renewal, LockError> {
         let LockOptions { lease, wait, request, clock } = self.options;
         let (identity, begun) = (self.holder.identity(), clock.now());
-        let limits = ((*lease).max(record::DEFAULT_LEASE), *request);
+        let limits = ((*lease).max(lease::DEFAULT_LEASE), *request);
         let mut seen: Option<Seen> = None;
         let (mut failures, mut reported) = (0, None);
         loop {
-            let record = self.requests.lease(self.key).await?;
+            let live = self.requests.lease(self.key).await?;
             let now = clock.now();
-            let unchanged = record.as_ref().map_or(Duration::ZERO, |record| {
+            let unchanged = live.as_ref().map_or(Duration::ZERO, |live| {
                 let since = match &seen {
-                    Some(seen) if seen.version == record.version => seen.since,
+                    Some(seen) if seen.version == live.version => seen.since,
                     _ => now,
                 };
-                seen = Some(Seen { version: record.version.clone(), since });
+                seen = Some(Seen { version: live.version.clone(), since });
                 now.saturating_sub(since)
             });
-            let rest = match decide::claim(record.as_ref(), &identity, unchanged, limits) {
+            let rest = match decide::claim(live.as_ref(), &identity, unchanged, limits) {
                 Move::Create | Move::Take => {
-                    match self.write(record.as_ref(), now).await {
+                    match self.write(live.as_ref(), now).await {
                         Ok(renewal) => return Ok(renewal),
-                        Err(error) if is_overtaken(&error, record.is_some()) => {}
+                        Err(error) if is_overtaken(&error, live.is_some()) => {}
                         Err(error) if is_failure(&error) && failures < FAILURES => {
                             failures += 1;
                             tokio::time::sleep(*lease / 8).await;
@@ -66,13 +66,13 @@ impl Taker<'_> {
             };
             let waited = now.saturating_sub(begun);
             if waited >= *wait {
-                let holder = record.and_then(|record| record.holder()).unwrap_or_default();
+                let holder = live.and_then(|live| live.holder()).unwrap_or_default();
                 return Err(LockError::Held { daemon_set: self.key.clone(), holder, waited });
             }
-            let holder = record.as_ref().map(|it| it.holder.clone());
+            let holder = live.as_ref().map(|it| it.holder.clone());
             if reported != holder {
                 reported = holder;
-                self.report_wait(record.as_ref(), rest, wait.saturating_sub(waited));
+                self.report_wait(live.as_ref(), rest, wait.saturating_sub(waited));
             }
             let delay = rest.min(wait.saturating_sub(waited)).min(*lease / 8);
             tokio::time::sleep(delay.max(Duration::from_millis(20))).await;
@@ -80,8 +80,8 @@ impl Taker<'_> {
     }
 
     /// Reports the holder that this run waits for.
-    fn report_wait(&self, record: Option<&LeaseRecord>, rest: Duration, timeout: Duration) {
-        if let Some(holder) = record.and_then(LeaseRecord::lock_holder) {
+    fn report_wait(&self, live: Option<&LiveLease>, rest: Duration, timeout: Duration) {
+        if let Some(holder) = live.and_then(LiveLease::lock_holder) {
             let now = self.requests.server_time();
             (self.waits)(&LockWait { holder, now, unless_renewed: rest, timeout });
         }
@@ -90,18 +90,18 @@ impl Taker<'_> {
     /// Becomes the holder of the lease.
     async fn write(
         &self,
-        before: Option<&LeaseRecord>,
+        before: Option<&LiveLease>,
         sent: Duration,
     ) -> Result<Renewal, WriteError> {
         let LockOptions { lease, clock, .. } = self.options;
         let now = self.requests.lease_time(sent);
-        let record = match before {
+        let live = match before {
             None => {
-                let body = record::new_lease(self.key, self.holder, *lease, &now);
+                let body = lease::new_lease(self.key, self.holder, *lease, &now);
                 self.requests.create_lease(self.key, &body, *lease / 3).await
             }
             Some(before) => {
-                let body = record::taken(before, self.holder, *lease, &now);
+                let body = lease::taken(before, self.holder, *lease, &now);
                 self.requests.patch_lease(self.key, &body, *lease / 3).await
             }
         }?;
@@ -110,7 +110,7 @@ impl Taker<'_> {
             self.key.clone(),
             self.holder.identity(),
             Fence::new(clock.clone(), *lease, sent),
-            record,
+            live,
         ))
     }
 }

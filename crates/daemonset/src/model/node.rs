@@ -32,10 +32,42 @@ pub struct Node {
 pub struct NodeCondition {
     /// `type`, such as `NetworkUnavailable`.
     pub kind: ArcStr,
-    /// `status`: `True`, `False` or `Unknown`.
-    pub status: ArcStr,
+    /// `status`.
+    pub status: ConditionStatus,
     /// `lastTransitionTime`.
     pub since: Option<Time>,
+}
+
+/// The status of a condition (upstream: `v1.ConditionStatus`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionStatus {
+    /// `True`.
+    True,
+    /// `False`.
+    False,
+    /// `Unknown`; also any other text, of which nobody says what it means.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// As in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<&str> for ConditionStatus {
+    fn from(text: &str) -> Self {
+        match text {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 impl Node {

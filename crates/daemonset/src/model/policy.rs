@@ -286,8 +286,13 @@ impl PolicySpec {
 
     /// Whether a check looks at other pods, in the whole cluster.
     pub fn checks_pods(&self) -> bool {
-        let mut all = self.preconditions.iter().chain(&self.gates);
+        let mut all = self.checks();
         all.any(|check| matches!(check.kind, CheckKind::Pods(_)))
+    }
+
+    /// The preconditions and the gates.
+    pub fn checks(&self) -> impl Iterator<Item = &Check> {
+        self.preconditions.iter().chain(&self.gates)
     }
 
     /// Without preconditions and gates.

@@ -25,7 +25,7 @@ enum Form {
 impl Uid {
     /// Whether it is empty, as in a malformed object.
     pub fn is_empty(&self) -> bool {
-        self == ""
+        self.with_text(str::is_empty)
     }
 
     /// Calls `read` with its text.
@@ -96,14 +96,15 @@ mod tests {
         let uuid = "0b9e6d1c-6f43-4c38-a57c-51f4c7a4e3b2";
         let forms = [uuid, &uuid.to_uppercase(), &uuid.replace('-', ""), "", "u", "é"];
         for text in forms {
-            let uid = Uid::from(text);
-            assert_eq!((uid.to_string(), format!("{uid:?}")), (text.into(), format!("{text:?}")));
-            assert_eq!(matches!(uid.0, Form::Uuid(_)), text == uuid, "{text}");
-            let json = serde_json::to_string(&uid).unwrap();
+            let read = Uid::from(text);
+            assert_eq!((read.to_string(), format!("{read:?}")), (text.into(), format!("{text:?}")));
+            assert_eq!(matches!(read.0, Form::Uuid(_)), text == uuid, "{text}");
+            let json = serde_json::to_string(&read).unwrap();
             assert_eq!(json, serde_json::to_string(text).unwrap());
-            assert_eq!(serde_json::from_str::<Uid>(&json).unwrap(), uid);
+            assert_eq!(serde_json::from_str::<Uid>(&json).unwrap(), read);
             for other in forms {
-                assert_eq!((uid == other, uid == Uid::from(other)), (text == other, text == other));
+                let also = Uid::from(other);
+                assert_eq!((read == other, read == also), (text == other, text == other));
             }
         }
         assert!(Uid::from("").is_empty() && !Uid::from(uuid).is_empty());

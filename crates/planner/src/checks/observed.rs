@@ -161,14 +161,14 @@ fn conditions(
                 Finding::Condition(ConditionFinding {
                     node: checked.node.name.clone(),
                     condition: name.clone(),
-                    status: condition.map(|it| it.status.to_string()),
+                    status: condition.map(|it| it.status.as_str().to_owned()),
                     expected: expected.clone(),
                     since: condition.and_then(|it| it.since).map(Timestamp::from),
                 })
             };
             match condition {
                 None => found.unknown.push((Some(at), finding())),
-                Some(condition) if *condition.status == **expected => {}
+                Some(condition) if condition.status.as_str() == *expected => {}
                 Some(condition) => {
                     let since = stays_until.and_then(|now| Some((now, condition.since?)));
                     match since.and_then(|(now, since)| fails_at(check, since, now)) {

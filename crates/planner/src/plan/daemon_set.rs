@@ -77,7 +77,7 @@ pub(super) fn plan<'a>(
     let siblings = siblings.unwrap_or_default();
     let rollouts = siblings.values().max().map_or(1, |others| others.saturating_add(1));
     let live = snapshot.daemon_set(&desired.key);
-    let (pause, unreadable) = held(live);
+    let (pause, unreadable) = pause_of(live);
     let changes = changes(live, pause.as_ref(), desired, detail.show_values);
     let change = object::change(live, desired, &changes);
     let daemon_set_view =
@@ -104,7 +104,7 @@ pub(super) fn plan<'a>(
         next_waves,
         waits_for,
         empty_steps,
-        holders,
+        unavailable,
         blocked_step,
         idle,
     } = rollout(&daemon_set_view, request);
@@ -152,7 +152,7 @@ pub(super) fn plan<'a>(
         live,
         now: now.as_ref(),
         daemon_set_view: &daemon_set_view,
-        holders: &holders,
+        unavailable: &unavailable,
         blocked_step: blocked_step.as_ref(),
         empty_steps: &empty_steps,
         node_seconds: measured,
@@ -207,7 +207,7 @@ fn about(
 
 /// The paused or aborted rollout of a DaemonSet; a warning when its annotation cannot be read or is
 /// left over.
-pub(super) fn held(live: Option<&DaemonSet>) -> (Option<PausedRollout>, Option<Warning>) {
+pub(super) fn pause_of(live: Option<&DaemonSet>) -> (Option<PausedRollout>, Option<Warning>) {
     match live.map(PausedRollout::of) {
         None => (None, None),
         Some(Ok(pause)) => (pause, live.and_then(left_over)),
@@ -250,7 +250,7 @@ pub(super) struct Rollout {
     /// Names of the steps that select no node.
     pub empty_steps: Vec<String>,
     /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
-    pub holders: Vec<NodeName>,
+    pub unavailable: Vec<NodeName>,
     /// The first step of which nodes wait for ever.
     pub blocked_step: Option<BlockedStep>,
     /// Number of other nodes: they have no pod and get none.
@@ -326,19 +326,36 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         now,
     };
     let schedule = waves::schedule(&mut nodes, &budget_views, &rules);
-    let Schedule { waves, mut steps, empty_steps, next_waves, waits_for, holders, blocked_step } =
-        schedule;
+    let Schedule {
+        waves,
+        mut steps,
+        empty_steps,
+        next_waves,
+        waits_for,
+        unavailable,
+        blocked_step,
+    } = schedule;
     for step in steps.iter_mut().filter(|step| approved.contains(&step.name)) {
         let approval = given.and_then(|given| given.get(&step.name));
         step.approved = approval.map(|it| Approved { by: it.by.clone(), at: it.at });
     }
-    Rollout { nodes, waves, steps, next_waves, waits_for, empty_steps, holders, blocked_step, idle }
+    Rollout {
+        nodes,
+        waves,
+        steps,
+        next_waves,
+        waits_for,
+        empty_steps,
+        unavailable,
+        blocked_step,
+        idle,
+    }
 }
 
 /// The hash of the last good template: that of the paused rollout's start, else the live one.
 fn last_good(live: Option<&DaemonSet>, snapshot: &Snapshot) -> Option<RevisionHash> {
     let live = live?;
-    let pause = PausedRollout::of(live).ok().flatten();
+    let pause = PausedRollout::readable(live);
     // A surge that was interrupted has no pause.
     let template = || template_digest(live.spec.template.raw());
     let note = snapshot.steps_note(&live.key).filter(|note| note.is_unfinished(&template()));

@@ -154,7 +154,7 @@ pub fn explain(
 ) -> Result<Explanation, NotFound> {
     let live = find_daemon_set(snapshot, key)?;
     // An unreadable annotation is reported by `status`.
-    let pause = PausedRollout::of(live).ok().flatten();
+    let pause = PausedRollout::readable(live);
     let live = &*as_declared(live, pause.as_ref());
     let fleet = Fleet::new(&snapshot.nodes);
     let daemon_set_view = DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);
@@ -188,7 +188,7 @@ pub fn explain_under(
     policy: &RolloutPolicy,
 ) -> Result<Explanation, NotFound> {
     let live = find_daemon_set(snapshot, key)?;
-    let pause = PausedRollout::of(live).ok().flatten();
+    let pause = PausedRollout::readable(live);
     let live = &*as_declared(live, pause.as_ref());
     let target = &*rolled_out(live, snapshot);
     let fleet = Fleet::new(&snapshot.nodes);
@@ -227,8 +227,8 @@ fn with_checks(mut explanation: Explanation, pause: Option<&PausedRollout>) -> E
         let finding = wait.check.as_ref();
         finding.is_some_and(|finding| finding.reason.is_about(&explanation.node))
     };
-    let held: Vec<WaitsFor> = waits.iter().filter(is_about).cloned().collect();
-    explanation.waits_for.extend(held);
+    let about: Vec<WaitsFor> = waits.iter().filter(is_about).cloned().collect();
+    explanation.waits_for.extend(about);
     explanation
 }
 

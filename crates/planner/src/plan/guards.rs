@@ -46,7 +46,7 @@ pub(super) struct Judged<'a> {
     /// View of the DaemonSet after the apply with its nodes and pods.
     pub daemon_set_view: &'a DaemonSetView<'a>,
     /// Nodes that count as unavailable and that the plan does not change.
-    pub holders: &'a [NodeName],
+    pub unavailable: &'a [NodeName],
     /// The first step of which nodes wait for ever.
     pub blocked_step: Option<&'a BlockedStep>,
     /// Names of the steps that select no node.
@@ -78,7 +78,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         live,
         now,
         daemon_set_view,
-        holders,
+        unavailable,
         blocked_step,
         empty_steps,
         node_seconds,
@@ -99,7 +99,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     let evicted = now.and_then(|now| mass_eviction(plan, now, daemon_set_view));
     let guards = [
         evicted,
-        deadlock(plan, daemon_set_view, holders),
+        deadlock(plan, daemon_set_view, unavailable),
         blocked_step.and_then(|step| deadlock_in_step(plan, daemon_set_view, step)),
         force_conflicts(plan, allowed),
         live.and_then(|live| git_ops(plan, live, allowed)),
@@ -188,12 +188,12 @@ fn window_too_short(
 
 /// A forced apply would silently overwrite changes of other field managers, such as a hotfix.
 fn force_conflicts(plan: &DaemonSetPlan, allowed: &BTreeSet<String>) -> Option<Guard> {
-    let refused = plan.conflicts.iter().filter_map(|FieldOwner { path, manager }| {
+    let conflicts = plan.conflicts.iter().filter_map(|FieldOwner { path, manager }| {
         let manager = manager.as_deref().filter(|manager| !allowed.contains(*manager))?;
         Some((path.as_str(), manager))
     });
-    let refused: Vec<_> = refused.collect();
-    (!refused.is_empty()).then(|| Guard::force_conflicts(&plan.key(), refused))
+    let conflicts: Vec<_> = conflicts.collect();
+    (!conflicts.is_empty()).then(|| Guard::force_conflicts(&plan.key(), conflicts))
 }
 
 /// A GitOps controller that reapplies the object would set the update strategy back during the
@@ -326,7 +326,7 @@ fn mass_eviction(
 fn deadlock(
     plan: &DaemonSetPlan,
     daemon_set_view: &DaemonSetView<'_>,
-    holders: &[NodeName],
+    unavailable: &[NodeName],
 ) -> Option<Guard> {
     // A rollout that has begun is checked by its gates: blocking it here would leave a failing
     // template live, and rolling back must always be possible.
@@ -339,15 +339,15 @@ fn deadlock(
             _ => None,
         });
     let waiting = blocked.clone().count();
-    let (unavailable, allowed) = blocked.into_iter().next()?;
+    let (count, allowed) = blocked.into_iter().next()?;
     let message = format!(
-        "the plan cannot finish: {unavailable} already unavailable, at most {allowed} allowed, and \
+        "the plan cannot finish: {count} already unavailable, at most {allowed} allowed, and \
          the plan does not fix them ({}); {waiting} outdated {} indefinitely. Fix these nodes \
          first, or roll back to a template that works on them",
-        why_unavailable(daemon_set_view, holders),
+        why_unavailable(daemon_set_view, unavailable),
         agree(waiting, "pod waits", "pods wait")
     );
-    Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.to_vec()))
+    Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), unavailable.to_vec()))
 }
 
 /// A step never finishes: unavailable pods that it does not replace use up what may be unavailable.
@@ -359,25 +359,25 @@ fn deadlock_in_step(
     if plan.is_under_way() {
         return None;
     }
-    let BlockedStep { name, allowed, limit, holders, waiting } = step;
+    let BlockedStep { name, allowed, limit, unavailable, waiting } = step;
     let message = format!(
         "step {name} cannot finish: {} already unavailable, at most {allowed} allowed in it \
          ({limit}), and the step does not fix them ({}); {waiting} outdated {} indefinitely. Fix \
          these nodes first, or select them in this step or an earlier one",
-        holders.len(),
-        why_unavailable(daemon_set_view, holders),
+        unavailable.len(),
+        why_unavailable(daemon_set_view, unavailable),
         agree(*waiting, "pod waits", "pods wait")
     );
-    Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.clone()))
+    Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), unavailable.clone()))
 }
 
 /// The reasons why nodes have no available pod, each with its nodes, such as
 /// `pod is not Ready: CrashLoopBackOff in container agent: node-1, node-2 and 3 more`.
-fn why_unavailable(daemon_set_view: &DaemonSetView<'_>, holders: &[NodeName]) -> String {
+fn why_unavailable(daemon_set_view: &DaemonSetView<'_>, unavailable: &[NodeName]) -> String {
     let view = daemon_set_view.view();
     let mut nodes_by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for holder in holders {
-        let Some(at) = view.fleet.position(holder) else { continue };
+    for name in unavailable {
+        let Some(at) = view.fleet.position(name) else { continue };
         let (node, pods) = (&view.fleet.nodes()[at], view.pods.at(at));
         let reasons = ailments(node, pods, daemon_set_view.owner.spec.min_ready_seconds, view.now);
         // A NotReady node explains why its pod is not Ready.
@@ -387,7 +387,7 @@ fn why_unavailable(daemon_set_view: &DaemonSetView<'_>, holders: &[NodeName]) ->
             Some(reason) => reason.to_string(),
             None => "no pod remains".to_owned(),
         };
-        nodes_by_reason.entry(reason).or_default().push(holder.as_str());
+        nodes_by_reason.entry(reason).or_default().push(name.as_str());
     }
     let groups = nodes_by_reason.into_iter().map(|(reason, nodes)| {
         let named = nodes.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");

@@ -12,7 +12,7 @@ use super::document::{Action, Fate, NodePlan, PodPlan};
 use super::input::Detail;
 use super::reason::Reason;
 use super::waves::{BudgetView, NodeBudgetState, PodBudgetState};
-use crate::classification::{Availability, Templates, fails, stays_unready};
+use crate::classification::{Availability, Templates, stays_unready};
 use crate::steps::NodeUpdate;
 use daemonset::controller::backoff::FailedPods;
 use daemonset::controller::limits::allows_surge;
@@ -301,7 +301,7 @@ impl NodePlanner<'_> {
         match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
             (Some((pod, _)), _) if pod.is_ready() => PodBudgetState::OutdatedReady,
             (Some(_), _) => PodBudgetState::OutdatedUnready,
-            (None, Some((pod, _))) if fails(pod, self.view.now, self.pace) => {
+            (None, Some((pod, _))) if stays_unready(pod, self.view.now, self.pace) => {
                 PodBudgetState::Failed
             }
             (None, _) => PodBudgetState::Other,

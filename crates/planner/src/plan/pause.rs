@@ -106,6 +106,11 @@ impl PausedRollout {
         let declared = UpdateStrategy::deserialize(&pause.declared).map_err(PausedRolloutError)?;
         Ok((declared != UpdateStrategy::OnDelete).then_some(pause))
     }
+
+    /// As [`of`](Self::of), where an annotation that cannot be read is reported elsewhere.
+    pub(crate) fn readable(live: &DaemonSet) -> Option<Self> {
+        Self::of(live).ok().flatten()
+    }
 }
 
 impl LeftoverPause {

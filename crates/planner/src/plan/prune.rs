@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::applied::Applied;
-use super::daemon_set::{Planned, held, strategy, totals};
+use super::daemon_set::{Planned, pause_of, strategy, totals};
 use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
@@ -152,7 +152,7 @@ fn removal(
     fleet: &Fleet<'_>,
     source: &SourceInfo,
 ) -> Planned {
-    let (pause, unreadable) = held(Some(live));
+    let (pause, unreadable) = pause_of(Some(live));
     let declared = as_declared(live, pause.as_ref());
     let daemon_set_view = DaemonSetView::of(Owner::from(&*declared), Some(live), snapshot, fleet);
     let template = template_digest(live.spec.template.raw());

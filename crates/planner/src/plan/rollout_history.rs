@@ -64,7 +64,7 @@ impl RolloutHistory {
     pub(super) fn of(live: &DaemonSet, snapshot: &Snapshot) -> Option<Self> {
         let note = snapshot.steps_note(&live.key).filter(|note| !note.template.is_empty());
         // An unreadable annotation is reported by `status`.
-        let pause = PausedRollout::of(live).ok().flatten();
+        let pause = PausedRollout::readable(live);
         let steps = note.map(|note| steps(note, snapshot.approvals.get(&live.key)));
         let steps = steps.unwrap_or_default();
         if pause.is_none() && steps.is_empty() {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::coded::Coded;
-use super::daemon_set::{Rollout, RolloutRequest, held, rollout, strategy};
+use super::daemon_set::{Rollout, RolloutRequest, pause_of, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Warning};
 use super::lock::LockStatus;
@@ -118,7 +118,7 @@ pub fn status_under(
     let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
     let daemon_sets = live
         .map(|live| {
-            let (pause, unreadable) = held(Some(live));
+            let (pause, unreadable) = pause_of(Some(live));
             let live = &*as_declared(live, pause.as_ref());
             let daemon_set_view =
                 DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);

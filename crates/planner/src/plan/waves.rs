@@ -23,7 +23,7 @@ use crate::steps::{
     evaluate,
 };
 pub(super) use blocked::BlockedStep;
-use budget::HeldBack;
+use budget::AlreadyUnavailable;
 pub(super) use budget::{BudgetView, NodeBudgetState, PodBudgetState};
 use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{Calendar, MinReady, NodeName, PolicySpec, Ramp, StepsNote};
@@ -45,7 +45,7 @@ pub(super) struct Schedule {
     /// What keeps the next wave from beginning.
     pub waits_for: Vec<WaitsFor>,
     /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
-    pub holders: Vec<NodeName>,
+    pub unavailable: Vec<NodeName>,
     /// The first step of which nodes wait for ever for its part of the budget.
     pub blocked_step: Option<BlockedStep>,
 }
@@ -102,12 +102,12 @@ pub(super) fn schedule(
     // In the last step of a surge, the built-in controller replaces the pods: it skips no nodes, and
     // none has to be unavailable.
     let deletes = limits.max_surge == 0 || !evaluation.is_last();
-    let held_back = if deletes {
+    let already = if deletes {
         let skips_nodes = limits.max_surge == 0;
         let (skip, allowed) = (pace.skip_unready_nodes, limits.max_unavailable);
-        budget::hold_back(nodes, budget_views, templates, skips_nodes, skip, allowed)
+        budget::defer_nodes(nodes, budget_views, templates, skips_nodes, skip, allowed)
     } else {
-        HeldBack::default()
+        AlreadyUnavailable::default()
     };
     let last = evaluation.waves.iter().flatten().map(|wave| wave.step).max().unwrap_or_default();
     let mut by_wave: BTreeMap<WaveId, Vec<usize>> = BTreeMap::new();
@@ -141,16 +141,16 @@ pub(super) fn schedule(
     } else {
         evaluation.waits_for.clone()
     };
-    let (holders, blocked_step) = if held_back.use_up_budget {
+    let (unavailable, blocked_step) = if already.use_up_budget {
         let name = |at: &usize| nodes[*at].name.clone();
-        (held_back.unavailable.iter().map(name).collect(), None)
+        (already.nodes.iter().map(name).collect(), None)
     } else {
-        let unavailable = &held_back.unavailable;
-        (Vec::new(), stepped.blocked_step(&evaluation, nodes, budget_views, &waves, unavailable))
+        let already = &already.nodes;
+        (Vec::new(), stepped.blocked_step(&evaluation, nodes, budget_views, &waves, already))
     };
     let empty_steps = empty_steps(&evaluation).iter().map(|step| step.name.clone()).collect();
     let steps = step_plans(&evaluation, pace);
-    Schedule { waves, steps, empty_steps, next_waves, waits_for, holders, blocked_step }
+    Schedule { waves, steps, empty_steps, next_waves, waits_for, unavailable, blocked_step }
 }
 
 /// The limits of all waves.

@@ -5,7 +5,7 @@
 //! asked before a node begins; one that fails lets the rollout wait. An answer counts for the
 //! check's `interval`, and for the step in progress. While one that is needed is missing or
 //! unknown, nothing is deleted. A run that is started again asks anew. Not here: what an answer
-//! means ([`checks`](crate::checks)); the way back, which asks nothing; checks that the observed
+//! means ([`checks`](crate::checks)); a rollback, which asks nothing; checks that the observed
 //! cluster answers (`observed_checks`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,17 +88,16 @@ pub(super) enum Now {
 }
 
 impl Checks {
-    /// Notes an answer.
-    pub(super) fn note(
+    /// Takes an answer.
+    pub(super) fn receive(
         &mut self,
         policy: &PolicySpec,
         question: &CheckQuestion,
         response: &CheckResponse,
     ) {
         let CheckQuestion { name, until, .. } = question;
-        let mut all = policy.preconditions.iter().chain(&policy.gates);
         let (Some(step), Some(check)) =
-            (self.asked.remove(name), all.find(|check| check.name == *name))
+            (self.asked.remove(name), policy.checks().find(|check| check.name == *name))
         else {
             return;
         };
@@ -113,8 +112,8 @@ impl Checks {
         self.answered.insert(name.clone(), Answered { step, until: *until, answer });
     }
 
-    /// Notes that a check has passed; returns whether that is the first time after `after`.
-    pub(super) fn note_passed(
+    /// Marks a check as passed; returns whether that is the first time after `after`.
+    pub(super) fn mark_passed(
         &mut self,
         step: &str,
         check: &Check,
@@ -169,8 +168,7 @@ impl Step<'_, '_> {
         asking.preconditions(policy);
         let Asking { step, evaluation, questions, failed, lacks_answer, found, updated, .. } =
             asking;
-        let known: BTreeSet<&str> =
-            policy.preconditions.iter().chain(&policy.gates).map(|it| it.name.as_str()).collect();
+        let known: BTreeSet<&str> = policy.checks().map(|it| it.name.as_str()).collect();
         evaluation.note.unknown_since.retain(|name, _| known.contains(name.as_str()));
         if !questions.is_empty() {
             step.push(Effect::Ask(questions));
@@ -196,8 +194,7 @@ impl Step<'_, '_> {
     /// note of a rollout that another commit has replaced says nothing about this template.
     fn recall_unknown(&mut self, note: &mut StepsNote) {
         if !std::mem::replace(&mut self.state.checks.has_recalled, true) {
-            let live = self.observed.daemon_set;
-            let pause = live.and_then(|live| PausedRollout::of(live).ok().flatten());
+            let pause = self.observed.daemon_set.and_then(PausedRollout::readable);
             let pause = pause.filter(|pause| pause.target.as_ref() == Some(&note.template));
             let waits = pause.into_iter().flat_map(|pause| pause.waits_for);
             let unknown = waits.filter(|wait| wait.kind == WaitKind::Unknown);
@@ -222,8 +219,8 @@ impl Step<'_, '_> {
         let policy = &self.task.pace;
         let unknown = waits_for.iter().filter(|wait| wait.kind == WaitKind::Unknown);
         unknown.filter_map(|wait| wait.check.as_ref()).find_map(|finding| {
-            let mut all = policy.preconditions.iter().chain(&policy.gates);
-            let allowed = all.find(|check| check.name == finding.check)?.unknown_for.0;
+            let check = policy.checks().find(|check| check.name == finding.check)?;
+            let allowed = check.unknown_for.0;
             let seconds = self.now.duration_since(finding.since).as_secs();
             (seconds > i64::from(allowed)).then(|| {
                 let finding = finding.clone();
@@ -304,7 +301,7 @@ impl Asking<'_, '_, '_, '_> {
                 Now::Answered(CheckAnswer::Unknown(reason), at) => self.unknown(check, reason, at),
             }
         }
-        self.wait_for_held(&candidates);
+        self.wait_if_held_back(&candidates);
     }
 
     /// The answer of a check, if it still counts; else asks it.

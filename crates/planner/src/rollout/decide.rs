@@ -20,14 +20,13 @@ use super::request::Purpose;
 use super::state::{AllowedActions, Course, State, Stop};
 use super::task::{Goal, Task};
 use super::view::{NodeView, RolloutView, count};
-use crate::classification::NodeBudget;
 use crate::plan::PausedRollout;
 use crate::shared::{NodeShare, ShareCourse};
 use daemonset::controller::revision_data::{Matching, data_for, matches};
 use daemonset::model::{DaemonSet, NodeName, UpdateStrategy};
 
 /// Interval between steps while the observed state may be old.
-const BLIND_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+const BLIND_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
 /// Minimum time for which the watches may not be current before a run pauses. Deadlines of pods are
 /// suspended meanwhile, so a short one does not shorten it.
@@ -40,6 +39,18 @@ pub(super) enum Halt {
     Wait,
     /// The run ends.
     End(Outcome),
+}
+
+impl Halt {
+    /// The run ends, and the rollout is paused.
+    pub(super) fn paused(why: PauseReason) -> Self {
+        Self::End(Outcome::Paused { why })
+    }
+
+    /// The run ends, because the DaemonSet is gone.
+    pub(super) fn gone() -> Self {
+        Self::End(Outcome::Gone { replaced_by: None })
+    }
 }
 
 pub(super) type Flow<T> = Result<T, Halt>;
@@ -110,26 +121,22 @@ impl<'w> Step<'_, 'w> {
         self.state.allowed_actions = match task.goal {
             Goal::Apply(_) => self.state.allowed_actions,
             // The live template stays.
-            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => {
+            Goal::RollBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => {
                 AllowedActions::Reconcile
             }
         };
         match (&task.goal, self.state.course.clone()) {
             (Goal::Apply(target), Course::Forward) => self.apply(target, live),
-            (Goal::Apply(target), Course::Failed(failed)) => self.go_back(target, live, failed),
+            (Goal::Apply(target), Course::Failed(failed)) => {
+                self.after_failure(target, live, failed)
+            }
             (Goal::Apply(target), Course::Waiting(waits_for)) => {
                 self.put_back(target, live, waits_for)
             }
-            (Goal::GoBack, _) => self.resume_rollback(live),
+            (Goal::RollBack, _) => self.resume_rollback(live),
             (Goal::Roll(extent), Course::Forward) => self.roll(extent, live),
             (Goal::Roll(_), Course::Waiting(waits_for)) => Ok(Halt::End(self.waiting(waits_for))),
-            (Goal::Roll(_), Course::Failed(failed)) => Ok(Halt::End(Outcome::Paused {
-                why: PauseReason::Failed {
-                    failed,
-                    not_aborted: None,
-                    cause: self.state.cause.clone(),
-                },
-            })),
+            (Goal::Roll(_), Course::Failed(failed)) => Ok(self.paused_by_failure(failed, None)),
             (Goal::Release { written }, _) => self.release(written, live),
             // The end of each run removes them.
             (Goal::RemovePullers, _) => Ok(Halt::End(Outcome::Done)),
@@ -157,8 +164,8 @@ impl<'w> Step<'_, 'w> {
     fn refused(&self, request: Attempt, failure: Failure) -> Outcome {
         let on_delete = |live: &DaemonSet| live.spec.update_strategy == UpdateStrategy::OnDelete;
         // The write may not be observed yet.
-        let is_held = self.state.writing.held && self.is_done(Purpose::Apply);
-        let waits = is_held || self.observed.daemon_set.is_some_and(on_delete);
+        let is_paused = self.state.writing.paused && self.is_done(Purpose::Apply);
+        let waits = is_paused || self.observed.daemon_set.is_some_and(on_delete);
         if waits && !self.is_done(Purpose::RestoreStrategy) {
             Outcome::Paused { why: PauseReason::Refused { request, failure } }
         } else {
@@ -177,7 +184,7 @@ impl<'w> Step<'_, 'w> {
         if self.state.stop == Some(Stop::Interrupted) {
             return Err(Halt::End(self.interrupted()));
         }
-        self.wake_at(Some(self.now + BLIND_PAUSE));
+        self.wake_at(Some(self.now + BLIND_INTERVAL));
         // A stall from before may continue; it is only not observed.
         self.is_stalled = true;
         let since = *self.state.blind.get_or_insert(self.now);
@@ -185,8 +192,7 @@ impl<'w> Step<'_, 'w> {
         if waited < self.timeout().max(BLIND_TIMEOUT) {
             return Err(Halt::Wait);
         }
-        let why = PauseReason::Blind { seconds: waited.as_secs() };
-        Err(Halt::End(Outcome::Paused { why }))
+        Err(Halt::paused(PauseReason::Blind { seconds: waited.as_secs() }))
     }
 
     pub(super) fn is_timed_out(&self) -> bool {
@@ -198,7 +204,7 @@ impl<'w> Step<'_, 'w> {
         let Some(live) = self.observed.daemon_set else {
             let planned = self.task.goal.target().is_none_or(|target| target.uid.is_some());
             if self.state.seen || planned {
-                return Err(Halt::End(Outcome::Gone { replaced_by: None }));
+                return Err(Halt::gone());
             }
             if self.is_done(Purpose::Apply) {
                 return Err(self.stalled_for(ControllerStep::Appear));
@@ -211,7 +217,7 @@ impl<'w> Step<'_, 'w> {
             return Err(Halt::End(Outcome::Gone { replaced_by }));
         }
         if live.terminating {
-            return Err(Halt::End(Outcome::Gone { replaced_by: None }));
+            return Err(Halt::gone());
         }
         self.state.seen = true;
         Ok(Some(live))
@@ -228,7 +234,7 @@ impl<'w> Step<'_, 'w> {
         let waits = |node_view: &NodeView<'_>| {
             let name = &node_view.node.name;
             node_view.is_desired()
-                && node_view.node_budget == NodeBudget::Ready
+                && node_view.is_ready()
                 && self.state.pods.replacing.contains_key(name)
                 // A node that no longer waits: another client has changed the template.
                 && self.state.pods.waiting.contains_key(name)
@@ -248,8 +254,8 @@ impl<'w> Step<'_, 'w> {
     fn interrupted(&self) -> Outcome {
         let is_paused = |live: &DaemonSet| matches!(PausedRollout::of(live), Ok(Some(_)));
         // The write may not be observed yet.
-        let is_held = self.state.writing.held && self.is_done(Purpose::Apply);
-        let paused = is_held || self.observed.daemon_set.is_some_and(is_paused);
+        let is_written = self.state.writing.paused && self.is_done(Purpose::Apply);
+        let paused = is_written || self.observed.daemon_set.is_some_and(is_paused);
         // The answer of the server may be lost, so the pause may have ended.
         let may_be_restored = self.state.writing.sent.contains(&Purpose::RestoreStrategy);
         Outcome::Interrupted { paused: paused && !may_be_restored }

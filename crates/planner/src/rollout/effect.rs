@@ -23,7 +23,7 @@ pub enum Effect {
         /// Its uid.
         uid: Uid,
     },
-    /// Record a failed template on the lock (a Lease).
+    /// Remember a failed template on the lock (a Lease).
     Remember {
         /// Its [`template_digest`](crate::plan::template_digest).
         digest: String,

@@ -112,6 +112,16 @@ pub enum Failure {
     },
 }
 
+impl Failure {
+    /// Whether the server would answer the same again.
+    pub(super) fn is_permanent(&self) -> bool {
+        match self {
+            Self::Forbidden { .. } | Self::Refused { .. } | Self::ChangesTemplate => true,
+            Self::Conflict | Self::Gone | Self::Unknown { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

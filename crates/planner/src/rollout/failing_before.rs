@@ -10,12 +10,10 @@ use super::decide::{Step, is_template};
 use super::notes::started_at;
 use super::task::Target;
 use super::view::of_template;
-use crate::classification::has_failed_permanently;
+use crate::classification::stays_unready;
 use crate::plan::{PauseState, PausedRollout};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::limits::allows_surge;
-use daemonset::model::{DaemonSet, Pod, PodReadiness, Time};
+use daemonset::model::{DaemonSet, Pod, PodReadiness};
 
 /// When the rollout of the target began.
 #[derive(Clone, Copy, Debug)]
@@ -33,16 +31,15 @@ enum Began {
 }
 
 impl Step<'_, '_> {
-    /// Notes the pods that failed before, when the run observes the DaemonSet for the first time.
-    pub(super) fn note_failing_before(&mut self, target: &Target, live: &DaemonSet) {
+    /// Finds the pods that failed before, when the run observes the DaemonSet for the first time.
+    pub(super) fn find_failing_before(&mut self, target: &Target, live: &DaemonSet) {
         if self.state.pods.failing_before.is_some() {
             return;
         }
         let began = self.began(target, live);
-        let owner = Owner::from(live);
-        let revisions = Claims::of(&owner, self.observed.revisions).claimed;
+        let revisions = self.observed.revisions_of(live);
         let (templates, _) = of_template(target.template.raw(), &revisions);
-        let pods = Claims::of(&owner, self.observed.pods).claimed;
+        let pods = self.observed.pods_of(live);
         let failing = pods.into_iter().filter(|pod| {
             templates.is_updated(pod) && self.is_failing(pod, live) && self.is_older(pod, began)
         });
@@ -69,20 +66,13 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Whether a pod has a permanent failure, has not been Ready for the progress deadline, or is
-    /// Ready for a moment between two of too many restarts.
+    /// Whether a pod stays unready, or is Ready for a moment between two of too many restarts.
     fn is_failing(&self, pod: &Pod, live: &DaemonSet) -> bool {
         let pace = &self.task.pace;
-        match pod.readiness {
-            PodReadiness::NotReady { since } => {
-                let late = |at: Time| at.duration_until(self.now) > self.timeout();
-                has_failed_permanently(pod) || since.or(pod.created).is_some_and(late)
-            }
-            PodReadiness::Ready { since: _ } => {
-                let wanted = pace.min_ready(&live.spec).first;
-                pod.restarts > pace.max_restarts && !pod.has_stayed_up(wanted, self.now)
-            }
-        }
+        let wanted = pace.min_ready(&live.spec).first;
+        let is_between_restarts =
+            || pod.restarts > pace.max_restarts && !pod.has_stayed_up(wanted, self.now);
+        stays_unready(pod, self.now, pace) || (pod.is_ready() && is_between_restarts())
     }
 
     /// Whether a failing pod failed before the rollout began.

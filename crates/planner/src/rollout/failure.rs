@@ -22,13 +22,11 @@ use super::outcome::{
 use super::pace::Paced;
 use super::request::Purpose;
 use super::restart::is_template_but_for_restart;
-use super::state::{Creates, RequestState};
+use super::state::{Course, Creates, RequestState};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, count};
 use crate::checks::CheckFinding;
 use crate::plan::{PauseState, PausedRollout, template_digest};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::placement::judge;
 use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{
@@ -53,7 +51,7 @@ impl Good<'_> {
 /// The revision that is live after an abort, and the digest of the failed template; `None` if the
 /// DaemonSet is not aborted.
 fn aborted(live: &DaemonSet) -> Option<(RevisionRef, String)> {
-    match PausedRollout::of(live).ok().flatten()? {
+    match PausedRollout::readable(live)? {
         PausedRollout {
             state: PauseState::Aborted,
             from: Some(from),
@@ -68,7 +66,7 @@ fn aborted(live: &DaemonSet) -> Option<(RevisionRef, String)> {
 }
 
 /// Whether a rollout of the template with this digest is aborted and pods of it are left: the case
-/// for [`Goal::GoBack`](super::Goal::GoBack), which completes a rollback.
+/// for [`Goal::RollBack`](super::Goal::RollBack), which completes a rollback.
 pub fn is_rolling_back(observed: &ObservedCluster<'_>, failed: &str) -> bool {
     let Some(live) = observed.daemon_set else { return false };
     if aborted(live).is_none_or(|(_, digest)| digest != failed) {
@@ -80,15 +78,14 @@ pub fn is_rolling_back(observed: &ObservedCluster<'_>, failed: &str) -> bool {
 impl<'w> Step<'_, 'w> {
     /// New pods, or a gate of the policy, have failed: by policy, abort with the last good template,
     /// or pause.
-    pub(super) fn go_back(
+    pub(super) fn after_failure(
         &mut self,
         target: &Target,
         live: Option<&'w DaemonSet>,
         failed: BTreeMap<NodeName, PodFailure>,
     ) -> Flow<Halt> {
-        let Some(live) = live else {
-            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
-        };
+        self.state.course = Course::Failed(failed.clone());
+        let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         if !is_template(live, target.template.raw()) {
             self.state.creates = Creates::All;
@@ -121,10 +118,8 @@ impl<'w> Step<'_, 'w> {
     /// Completes the rollback of an earlier run, which aborted the DaemonSet and has not replaced
     /// all failed pods.
     pub(super) fn resume_rollback(&mut self, live: Option<&'w DaemonSet>) -> Flow<Halt> {
-        let Some(live) = live else {
-            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
-        };
-        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: true }));
+        let live = live.ok_or_else(Halt::gone)?;
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, paused: true }));
         let Some((from, digest)) = aborted(live) else { return stale(Interference::Pause) };
         let good = match self.at(&from, live) {
             Ok(good) if good.is_live(live) => good,
@@ -153,7 +148,7 @@ impl<'w> Step<'_, 'w> {
     /// Reads the template of a revision.
     fn at(&self, from: &RevisionRef, live: &DaemonSet) -> Result<Good<'w>, NotAborted> {
         let gone = || NotAborted::RevisionGone { name: from.name.clone(), number: from.number };
-        let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
+        let claimed = self.observed.revisions_of(live);
         let revision = claimed.into_iter().find(|it| it.name == from.name).ok_or_else(gone)?;
         let template = template_of(&revision.data).ok_or_else(gone)?;
         let parsed = PodTemplate::from_json(template.clone()).map_err(|_| gone())?;
@@ -188,14 +183,14 @@ impl<'w> Step<'_, 'w> {
 
     /// Restores the good template, paused, unless that is done already.
     fn abort(&mut self, target: &Target, live: &DaemonSet, good: &Good<'_>) -> Flow<()> {
-        let found = PausedRollout::of(live).ok().flatten();
+        let found = PausedRollout::readable(live);
         let is_aborted = found.is_some_and(|pause| pause.state == PauseState::Aborted);
         let is_good = good.is_live(live);
         if is_good && is_aborted {
             return Ok(());
         }
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
-        let stale = |change| Err(Halt::End(Outcome::Stale { change, held: on_delete }));
+        let stale = |change| Err(Halt::End(Outcome::Stale { change, paused: on_delete }));
         if !is_good && !is_template(live, target.template.raw()) {
             return stale(self.another_template(live, target.template.raw()));
         }
@@ -204,7 +199,7 @@ impl<'w> Step<'_, 'w> {
         }
         let from = RevisionRef::from(good.revision);
         let failed = Some(template_digest(target.template.raw()));
-        let pause = self.pause(target, PauseState::Aborted, Some(from));
+        let pause = self.new_pause(target, PauseState::Aborted, Some(from));
         let pause = PausedRollout { failed, failed_gate: self.failed_gate(), ..pause };
         let provenance = Some(Provenance::of(&good.revision.annotations));
         let template = Some(Arc::clone(&good.template));
@@ -270,17 +265,13 @@ impl<'w> Step<'_, 'w> {
             return aborted(failed, Some(RolledBack::Stopped(why)));
         }
         let view = self.look(live);
-        if let Err(halt) = self.controller_has_observed(&view) {
-            return match halt {
-                Halt::End(Outcome::Paused { why }) => {
-                    aborted(failed, Some(RolledBack::Stopped(Box::new(why))))
-                }
-                Halt::End(_) | Halt::Wait => halt,
-            };
-        }
-        match self.pace(&view, Replacer::Run(&Extent::All)) {
-            // The way back waits for nothing but budgets.
-            Paced::Wait | Paced::Held(_) => Halt::Wait,
+        let paced = match self.controller_has_observed(&view) {
+            Ok(()) => self.pace(&view, Replacer::Run(&Extent::All)),
+            Err(halt) => Paced::from(halt),
+        };
+        match paced {
+            // A rollback waits for nothing but budgets.
+            Paced::Wait | Paced::MayNotBegin(_) => Halt::Wait,
             Paced::Clean => aborted(failed, Some(RolledBack::Fully)),
             Paced::Failed(again) => aborted(failed, Some(RolledBack::Failed(again))),
             Paced::Stalled(why) => aborted(failed, Some(RolledBack::Stopped(Box::new(why)))),
@@ -289,16 +280,14 @@ impl<'w> Step<'_, 'w> {
 
     /// The gate that has failed.
     fn failed_gate(&self) -> Option<Box<CheckFinding>> {
-        match &self.state.cause {
-            Some(FailureCause::Gate(gate)) => Some(Box::new(gate.finding.clone())),
-            Some(FailureCause::Overdue(_)) | None => None,
-        }
+        let gate = self.state.cause.as_ref().and_then(FailureCause::gate);
+        gate.map(|gate| Box::new(gate.finding.clone()))
     }
 
     /// Adds the gate that has failed to a pause that is there already: `status` shows it.
     fn add_failed_gate(&mut self, target: &Target, live: &DaemonSet) -> Flow<()> {
         let gate = self.failed_gate();
-        let found = PausedRollout::of(live).ok().flatten();
+        let found = PausedRollout::readable(live);
         let lacks_it = |pause: &PausedRollout| {
             pause.state == PauseState::Paused && gate.is_some() && pause.failed_gate != gate
         };
@@ -333,17 +322,26 @@ impl<'w> Step<'_, 'w> {
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             if !is_template(live, target.template.raw()) {
                 let change = self.another_template(live, target.template.raw());
-                return Ok(Halt::End(Outcome::Stale { change, held: false }));
+                return Ok(Halt::End(Outcome::Stale { change, paused: false }));
             }
             let from = self.state.from.clone();
-            let pause = self.pause(target, PauseState::Paused, from);
+            let pause = self.new_pause(target, PauseState::Paused, from);
             let pause = PausedRollout { failed_gate: self.failed_gate(), ..pause };
             return Ok(self.write_pause(Purpose::Pause, target, live, pause));
         }
         self.add_failed_gate(target, live)?;
         self.remember(target)?;
         self.note_end(true)?;
+        Ok(self.paused_by_failure(failed, not_aborted))
+    }
+
+    /// The end of a run that leaves a failed rollout paused.
+    pub(super) fn paused_by_failure(
+        &self,
+        failed: BTreeMap<NodeName, PodFailure>,
+        not_aborted: Option<NotAborted>,
+    ) -> Halt {
         let cause = self.state.cause.clone();
-        Ok(Halt::End(Outcome::Paused { why: PauseReason::Failed { failed, not_aborted, cause } }))
+        Halt::paused(PauseReason::Failed { failed, not_aborted, cause })
     }
 }

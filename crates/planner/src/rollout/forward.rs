@@ -14,18 +14,15 @@ use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
 use super::notes::started_at;
 use super::observed_cluster::ObservedCluster;
-use super::outcome::{Attempt, Interference, Outcome, PauseReason};
+use super::outcome::{Attempt, Interference, Outcome};
 use super::pace::Paced;
 use super::request::Purpose;
 use super::restart::is_restarted;
-use super::state::{AllowedActions, Course, RequestState, Stall};
+use super::state::{AllowedActions, RequestState, Stall};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
 use crate::annotations::ROLLOUT_ANNOTATION;
-use crate::classification::NodeBudget;
 use crate::plan::{PauseState, PausedRollout, Wave};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::revision_data::{Matching, matches};
@@ -35,24 +32,22 @@ impl<'w> Step<'_, 'w> {
     /// Rolls out the target.
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
-        self.note_failing_before(target, live);
+        self.find_failing_before(target, live);
         self.look_for_note(target.template.raw(), live);
         if !self.is_done(Purpose::Apply) {
             if let Some(failed) = self.failed_while_waiting(target, live) {
-                self.state.course = Course::Failed(failed.clone());
-                return self.go_back(target, Some(live), failed);
+                return self.after_failure(target, Some(live), failed);
             }
             // After a write whose answer is lost, the target may be live, though it is not observed.
             let may_be_live = self.state.writing.sent.contains(&Purpose::Apply);
             if !may_be_live && let Some(waits_for) = self.not_yet(target, live)? {
                 if self.lacks_images_for(&waits_for) {
-                    return Ok(Halt::End(Outcome::Paused { why: self.not_pulled() }));
+                    return Ok(Halt::paused(self.not_pulled()));
                 }
-                return self.hold_before(target, live, waits_for);
+                return self.wait_to_begin(target, live, waits_for);
             }
             if self.state.cause.is_some() && self.fails_while_waiting(target, live).is_some() {
-                self.state.course = Course::Failed(BTreeMap::new());
-                return self.go_back(target, Some(live), BTreeMap::new());
+                return self.after_failure(target, Some(live), BTreeMap::new());
             }
             self.pull_first(target, live)?;
             self.put_in_place(target, live)?;
@@ -78,20 +73,11 @@ impl<'w> Step<'_, 'w> {
                 Ok(Halt::Wait)
             }
             Paced::Failed(failed) if rolls_nothing(target, &view, replacer) => {
-                Ok(Halt::End(Outcome::Paused {
-                    why: PauseReason::Failed {
-                        failed,
-                        not_aborted: None,
-                        cause: self.state.cause.clone(),
-                    },
-                }))
+                Ok(self.paused_by_failure(failed, None))
             }
-            Paced::Failed(failed) => {
-                self.state.course = Course::Failed(failed.clone());
-                self.go_back(target, Some(live), failed)
-            }
-            Paced::Stalled(why) => Ok(Halt::End(Outcome::Paused { why })),
-            Paced::Held(waits_for) => self.hold(target, live, waits_for),
+            Paced::Failed(failed) => self.after_failure(target, Some(live), failed),
+            Paced::Stalled(why) => Ok(Halt::paused(why)),
+            Paced::MayNotBegin(waits_for) => self.wait_to_continue(target, live, waits_for),
             Paced::Clean => match replacer {
                 Replacer::Run(_) | Replacer::RunBeforeSurge => {
                     Ok(self.restore_strategy(target, &view))
@@ -109,7 +95,7 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
         let outdated = is_outdated_for(target.template.raw(), live, self.observed);
         let declared = target.declared.strategy();
-        let pause = PausedRollout::of(live).ok().flatten();
+        let pause = PausedRollout::readable(live);
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, pause.as_ref());
         }
@@ -117,7 +103,7 @@ impl<'w> Step<'_, 'w> {
         let same_template = is_template(live, target.template.raw());
         if target.uid.is_none() && !same_template {
             let change = self.another_template(live, target.template.raw());
-            return Err(Halt::End(Outcome::Stale { change, held: pause.is_some() }));
+            return Err(Halt::End(Outcome::Stale { change, paused: pause.is_some() }));
         }
         let standing = match &pause {
             Some(pause) => {
@@ -134,7 +120,7 @@ impl<'w> Step<'_, 'w> {
         };
         if same_template && standing && !target.changes {
             self.state.writing.done.insert(Purpose::Apply);
-            self.state.writing.held |= pause.is_some();
+            self.state.writing.paused |= pause.is_some();
             return Ok(());
         }
         let from = self.state.from.clone();
@@ -142,8 +128,8 @@ impl<'w> Step<'_, 'w> {
         let has_waited = pause.as_ref().is_some_and(|it| it.state == PauseState::Waiting);
         let resumed = pause.filter(|it| same_template && it.state == PauseState::Paused);
         // What has failed already (a gate, the time) is judged under the pause, too.
-        let is_held = paced && (outdated || has_waited || self.state.cause.is_some());
-        let pause = is_held.then(|| self.pause(target, PauseState::Paused, from));
+        let is_paused = paced && (outdated || has_waited || self.state.cause.is_some());
+        let pause = is_paused.then(|| self.new_pause(target, PauseState::Paused, from));
         // A rollout that is resumed began when it was paused first.
         let since = resumed.map(|it| it.since);
         let pause = pause.map(|it| PausedRollout { since: since.unwrap_or(it.since), ..it });
@@ -163,8 +149,7 @@ impl<'w> Step<'_, 'w> {
         replacer: Replacer<'_>,
     ) -> Flow<()> {
         let is_old = |node_view: &NodeView<'_>| {
-            node_view.node_budget == NodeBudget::Ready
-                && matches!(node_view.pod_state, PodState::Outdated(_))
+            node_view.is_ready() && matches!(node_view.pod_state, PodState::Outdated(_))
         };
         let unpaced = match (replacer, view.live.managed_by) {
             (Replacer::Controller, ManagedBy::DsApply) => is_paced(target),
@@ -185,7 +170,7 @@ impl<'w> Step<'_, 'w> {
         let deletes = |wave: &Wave| is_paced(target) || wave.max_surge == 0;
         let replaces = *target.declared.strategy() != UpdateStrategy::OnDelete
             && self.task.waves.iter().any(deletes);
-        let pause = replaces.then(|| self.pause(target, PauseState::Paused, None));
+        let pause = replaces.then(|| self.new_pause(target, PauseState::Paused, None));
         self.write_target(target, None, pause)
     }
 
@@ -197,7 +182,7 @@ impl<'w> Step<'_, 'w> {
     ) -> Halt {
         let provenance = Some(self.task.provenance.clone());
         // An attempt before this one, that came to nothing, may have had a pause.
-        self.state.writing.held = pause.is_some();
+        self.state.writing.paused = pause.is_some();
         self.write(Purpose::Apply, target, live, None, pause, provenance)
     }
 
@@ -216,10 +201,9 @@ impl<'w> Step<'_, 'w> {
         if self.is_interrupted(live) {
             return self.state.note.as_ref()?.from.clone();
         }
-        let owner = Owner::from(live);
-        let claimed = Claims::of(&owner, self.observed.revisions).claimed;
+        let claimed = self.observed.revisions_of(live);
         let from = if is_template(live, target.template.raw()) {
-            let pods = Claims::of(&owner, self.observed.pods).claimed;
+            let pods = self.observed.pods_of(live);
             let is_other = |revision: &&&Revision| {
                 !matches(target.template.raw(), &revision.data, Matching::Tolerant)
                     && pods.iter().any(|pod| !pod.terminating && pod.has_hash(&hash_of(revision)))
@@ -232,7 +216,7 @@ impl<'w> Step<'_, 'w> {
         from.map(RevisionRef::from)
     }
 
-    pub(super) fn pause(
+    pub(super) fn new_pause(
         &self,
         target: &Target,
         state: PauseState,
@@ -267,16 +251,16 @@ impl<'w> Step<'_, 'w> {
         live: &DaemonSet,
     ) -> Flow<Replacer<'static>> {
         let found = PausedRollout::of(live);
-        let held = live.spec.update_strategy == UpdateStrategy::OnDelete
+        let paused = live.spec.update_strategy == UpdateStrategy::OnDelete
             && *target.declared.strategy() != UpdateStrategy::OnDelete;
-        let stale = |change| Err(Halt::End(Outcome::Stale { change, held }));
+        let stale = |change| Err(Halt::End(Outcome::Stale { change, paused }));
         if !is_template(live, target.template.raw()) {
             return stale(self.another_template(live, target.template.raw()));
         }
         let Ok(found) = found else { return stale(Interference::Pause) };
         match found.map(|pause| pause.state) {
             Some(PauseState::Paused) => {
-                self.state.writing.held = true;
+                self.state.writing.paused = true;
                 Ok(if allows_surge(target.declared.strategy()) {
                     Replacer::RunBeforeSurge
                 } else {
@@ -289,7 +273,7 @@ impl<'w> Step<'_, 'w> {
             }
             None => {
                 let writing = &self.state.writing;
-                let ours = !writing.held || writing.sent.contains(&Purpose::RestoreStrategy);
+                let ours = !writing.paused || writing.sent.contains(&Purpose::RestoreStrategy);
                 let resumed = self
                     .look(live)
                     .node_views
@@ -306,7 +290,7 @@ impl<'w> Step<'_, 'w> {
 
     /// The live template is another one than `wanted`.
     pub(super) fn another_template(&self, live: &DaemonSet, wanted: &Value) -> Interference {
-        let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
+        let claimed = self.observed.revisions_of(live);
         let revision = of_template(live.spec.template.raw(), &claimed).1.pop();
         Interference::Template {
             revision: revision.map(|revision| revision.name.clone()),
@@ -335,10 +319,7 @@ impl<'w> Step<'_, 'w> {
         if nodes > 0 && !allows_surge(target.declared.strategy()) {
             let what = Stall::OldPods { nodes };
             return match self.stalled(what) {
-                Some(seconds) => {
-                    let why = Self::why_paused(view, what, seconds);
-                    Halt::End(Outcome::Paused { why })
-                }
+                Some(seconds) => Halt::paused(Self::why_paused(view, what, seconds)),
                 None => Halt::Wait,
             };
         }
@@ -365,10 +346,9 @@ pub(super) fn is_outdated_for(
     live: &DaemonSet,
     observed: &ObservedCluster<'_>,
 ) -> bool {
-    let owner = Owner::from(live);
-    let revisions = Claims::of(&owner, observed.revisions).claimed;
+    let revisions = observed.revisions_of(live);
     let (templates, _) = of_template(template, &revisions);
-    let pods = Claims::of(&owner, observed.pods).claimed;
+    let pods = observed.pods_of(live);
     pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
 }
 

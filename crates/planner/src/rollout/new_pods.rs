@@ -14,9 +14,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::outcome::PodFailure;
 use super::state::{Awaited, Creates, GRACE, Pods, Waiting};
 use super::view::{NodeView, PodState, RolloutView};
-use crate::classification::{NodeBudget, has_failed_permanently};
+use crate::classification::{has_failed_permanently, progress_deadline, restarts_too_often};
 use crate::plan::not_available;
-use daemonset::model::{NodeName, Pod, PolicySpec, Time};
+use daemonset::model::{NodeName, Pod, PolicySpec};
 
 /// Whether a node without an available pod may have one soon: it is Ready, and its pod, if there is
 /// one, has no permanent failure.
@@ -30,12 +30,12 @@ pub(super) fn may_become_available(node_view: &NodeView<'_>) -> bool {
         }
         PodState::Terminating(_) | PodState::Ended(_) | PodState::Empty => node_view.is_desired(),
     };
-    node_view.node_budget == NodeBudget::Ready && may_come
+    node_view.is_ready() && may_come
 }
 
 /// Whether the new pod of a node says anything about the template.
 pub(super) fn is_judged(node_view: &NodeView<'_>) -> bool {
-    node_view.is_desired() && node_view.node_budget == NodeBudget::Ready && !node_view.failed_before
+    node_view.is_desired() && node_view.is_ready() && !node_view.failed_before
 }
 
 /// The new pods that have failed, and when to look again.
@@ -47,7 +47,7 @@ pub(super) struct NewPodsReport {
     pub next: Option<Timestamp>,
 }
 
-/// Checks every node, and records since when each waits. A node on which no pod may be created yet
+/// Checks every node, and remembers since when each waits. A node on which no pod may be created yet
 /// is skipped. `started_at` is the start of the rollout, by earlier runs too.
 pub(super) fn check(
     view: &RolloutView<'_>,
@@ -116,7 +116,7 @@ impl Judge<'_, '_> {
     }
 
     fn deadline(&self) -> SignedDuration {
-        SignedDuration::from_secs(self.pace.progress_deadline.0.into())
+        progress_deadline(self.pace)
     }
 
     fn judge(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &mut Pods) {
@@ -170,14 +170,9 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// Fails if the pod restarted more often than allowed, available in between or not. Restarts of
-    /// a pod that is older than the deadline, and than the rollout, say nothing about the template.
+    /// Fails if the pod restarted more often than allowed, available in between or not.
     fn restarts(&mut self, node_view: &NodeView<'_>, pod: &Pod) {
-        let young = |created: Time| {
-            created.duration_until(self.now) <= self.deadline()
-                || self.started_at.is_some_and(|started| created >= started)
-        };
-        if pod.restarts > self.pace.max_restarts && pod.created.is_none_or(young) {
+        if restarts_too_often(pod, self.now, self.pace, self.started_at) {
             let pod_failure = PodFailure::Restarts {
                 pod: pod.name.clone(),
                 restarts: pod.restarts,
@@ -199,10 +194,9 @@ impl Judge<'_, '_> {
     }
 
     /// Fails if no pod is created. When the controller reports that the server rejects it,
-    /// [`GRACE`] is the limit; its events name no node, so an event during the wait of this node
-    /// counts for it.
+    /// [`GRACE`] is the limit.
     fn no_pod(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &Pods) {
-        let failure = pods.create_failed.as_ref().filter(|failure| failure.at + GRACE >= since);
+        let failure = pods.create_failure(since);
         let refused = failure.is_some_and(|failure| failure.refused);
         let limit = if refused { GRACE.min(self.deadline()) } else { self.deadline() };
         self.after(node_view, since, limit, |seconds| PodFailure::NoPod {
@@ -211,7 +205,7 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// Fails when `limit` is over, else records when that will be.
+    /// Fails when `limit` is over, else remembers when that will be.
     fn after(
         &mut self,
         node_view: &NodeView<'_>,
@@ -232,7 +226,7 @@ impl Judge<'_, '_> {
         self.report.next = self.report.next.into_iter().chain(at).min();
     }
 
-    /// Records a failure; the first one of a node stays.
+    /// Adds a failure; the first one of a node stays.
     fn fail(&mut self, node_view: &NodeView<'_>, pod_failure: PodFailure) {
         self.report.failed.entry(node_view.node.name.clone()).or_insert(pod_failure);
     }

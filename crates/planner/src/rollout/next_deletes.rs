@@ -40,7 +40,7 @@ use super::request::{Cost, Delete};
 use super::state::{RequestState, Stall, State};
 use super::task::Extent;
 use super::view::{NodeView, PodState, RolloutView, count};
-use crate::classification::{NodeBudget, has_failed_permanently};
+use crate::classification::has_failed_permanently;
 use crate::shared::{Slots, Turn};
 use crate::steps::{DomainProgress, Evaluation, WaitsFor};
 use daemonset::model::{NodeName, Pod, PodReadiness};
@@ -80,7 +80,7 @@ pub(super) enum Next {
     /// No progress, though outdated pods remain.
     Stalled(Stall),
     /// The policy lets no more nodes begin for now, and none is in flight.
-    Held(Vec<WaitsFor>),
+    MayNotBegin(Vec<WaitsFor>),
     /// Images are missing on the nodes that are left.
     NotPulled,
     /// No outdated pods remain in the scope of this run on Ready nodes.
@@ -92,7 +92,7 @@ pub(super) enum Next {
 pub(super) struct Shared<'t> {
     /// Its slots.
     pub slots: &'t Slots<'t>,
-    /// Whether the DaemonSets take turns on each node. On the way back, only slots count.
+    /// Whether the DaemonSets take turns on each node. In a rollback, only slots count.
     pub takes_turns: bool,
 }
 
@@ -118,8 +118,7 @@ pub(super) fn current(view: &RolloutView<'_>, state: &State) -> Option<u32> {
     if view.outdated() == 0 {
         return None;
     }
-    let ready =
-        view.node_views.iter().filter(|node_view| node_view.node_budget == NodeBudget::Ready);
+    let ready = view.node_views.iter().filter(|node_view| node_view.is_ready());
     let waiting = state.pods.waiting.keys();
     let recovering = waiting.filter_map(|node| state.waves.get(node)).copied();
     ready.filter_map(|node_view| node_view.wave).chain(recovering).min()
@@ -189,7 +188,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
         }
         let waits_for = &self.steps.waits_for;
         if !waits_for.is_empty() && (outdated > 0 || *self.extent == Extent::All) {
-            return Next::Held(waits_for.clone());
+            return Next::MayNotBegin(waits_for.clone());
         }
         let surplus = self
             .view
@@ -199,9 +198,9 @@ impl<'s, 'a> Replacement<'s, 'a> {
         if surplus {
             return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
         }
-        let is_held = |outdated: Outdated<'_, '_>| self.steps.held.contains(&outdated.at);
-        if outdated > 0 && self.outdated_in_scope().all(is_held) {
-            return Next::Held(self.steps.held_by.clone());
+        let is_held_back = |outdated: Outdated<'_, '_>| self.steps.held_back.contains(&outdated.at);
+        if outdated > 0 && self.outdated_in_scope().all(is_held_back) {
+            return Next::MayNotBegin(self.steps.held_back_by.clone());
         }
         if outdated > 0 {
             let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
@@ -214,14 +213,9 @@ impl<'s, 'a> Replacement<'s, 'a> {
     fn outdated_in_scope(&self) -> impl Iterator<Item = Outdated<'s, 'a>> {
         let all = self.view.node_views.iter().enumerate();
         let in_scope = all.filter(|(_, node_view)| self.is_in_scope(node_view));
-        in_scope.filter_map(|(at, node_view)| match node_view.pod_state {
-            PodState::Outdated(pod) => Some(Outdated { at, node_view, pod }),
-            PodState::UpdatedAvailable(_)
-            | PodState::UpdatedUnavailable(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => None,
+        in_scope.filter_map(|(at, node_view)| {
+            let PodState::Outdated(pod) = node_view.pod_state else { return None };
+            Some(Outdated { at, node_view, pod })
         })
     }
 
@@ -261,28 +255,28 @@ impl<'s, 'a> Replacement<'s, 'a> {
             (false, true) => Some(Next::NotKnown),
             (false, false) => None,
         };
-        let (mut is_its_turn, mut held) = (false, None);
+        let (mut is_its_turn, mut wait) = (false, None);
         for outdated in self.available() {
             match self.turn(&outdated) {
                 Turn::Now => is_its_turn = true,
                 Turn::Later => return until_they_move.or(Some(Next::Wait { until: None })),
-                Turn::Held(wait) => held = Some(wait),
+                Turn::MayNotBegin(waits_for) => wait = Some(waits_for),
             }
         }
         let has_room = self.view.unavailable() < self.allowed();
         let (taken, allowed) = slots.numbers();
-        match held {
+        match wait {
             _ if is_its_turn && has_room && until_they_move.is_some() => until_they_move,
             _ if is_its_turn && has_room && taken >= allowed => {
                 Some(Next::Stalled(Stall::SharedBudget { taken, allowed, outdated }))
             }
-            Some(wait) if !is_its_turn => Some(Next::Held(vec![wait])),
+            Some(wait) if !is_its_turn => Some(Next::MayNotBegin(vec![wait])),
             Some(_) | None => None,
         }
     }
 
     fn is_in_scope(&self, node_view: &NodeView<'_>) -> bool {
-        self.extent.may_include(&node_view.node.name) && node_view.node_budget == NodeBudget::Ready
+        self.extent.may_include(&node_view.node.name) && node_view.is_ready()
     }
 
     /// Whether a pod that this run has replaced was restarted and is not available again: the
@@ -291,16 +285,9 @@ impl<'s, 'a> Replacement<'s, 'a> {
         let renewed = &self.state.pods.renewed;
         let mut in_flight =
             self.view.node_views.iter().filter(|node_view| node_view.is_in_flight());
-        let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
-            PodState::UpdatedUnavailable(pod) => {
-                pod.restarts > 0 && renewed.contains(&node_view.node.name)
-            }
-            PodState::UpdatedAvailable(_)
-            | PodState::Outdated(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => false,
+        let restarted = |node_view: &NodeView<'_>| {
+            matches!(node_view.pod_state, PodState::UpdatedUnavailable(pod) if pod.restarts > 0)
+                && renewed.contains(&node_view.node.name)
         };
         in_flight.any(restarted)
     }
@@ -443,13 +430,9 @@ impl<'s, 'a> Replacement<'s, 'a> {
 /// the budget: then the failure affects the fleet, and no pods are replaced.
 pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
     let lost = view.node_views.iter().filter(|node_view| {
-        let pod = match node_view.pod_state {
-            PodState::UpdatedUnavailable(pod) | PodState::Outdated(pod) => pod,
-            PodState::UpdatedAvailable(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => return false,
+        let (PodState::UpdatedUnavailable(pod) | PodState::Outdated(pod)) = node_view.pod_state
+        else {
+            return false;
         };
         let lately = match pod.readiness {
             PodReadiness::NotReady { since: Some(since) } => {
@@ -457,7 +440,7 @@ pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
             }
             PodReadiness::NotReady { since: None } | PodReadiness::Ready { since: _ } => false,
         };
-        node_view.is_desired() && node_view.node_budget == NodeBudget::Ready && lately
+        node_view.is_desired() && node_view.is_ready() && lately
     });
     Some(count(lost)).filter(|lost| *lost > view.allowed)
 }
@@ -470,8 +453,7 @@ fn has_outdated_of_several(node_view: &NodeView<'_>) -> bool {
 /// The NotReady nodes with an outdated pod that is Ready: as long as there are any, the strategy is
 /// not restored.
 pub(super) fn ready_on_unready_nodes(view: &RolloutView<'_>) -> Vec<NodeName> {
-    let unready =
-        view.node_views.iter().filter(|node_view| node_view.node_budget != NodeBudget::Ready);
+    let unready = view.node_views.iter().filter(|node_view| !node_view.is_ready());
     let ready = unready.filter(|node_view| node_view.outdated_pod().is_some_and(Pod::is_ready));
     ready.map(|node_view| node_view.node.name.clone()).collect()
 }

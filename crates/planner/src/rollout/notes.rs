@@ -14,8 +14,6 @@ use super::task::Target;
 use super::view::of_template;
 use crate::plan::{PauseState, PausedRollout, template_digest};
 use crate::steps::{WaitKind, WaitsFor, needs_note};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{DaemonSet, PolicySpec, StepsNote};
 
@@ -24,7 +22,7 @@ impl<'w> Step<'_, 'w> {
     /// is lost: there is no note, but a revision with the template.
     pub(super) fn look_for_note(&mut self, template: &Value, live: &DaemonSet) {
         if self.state.is_note_lost.is_none() {
-            let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
+            let claimed = self.observed.revisions_of(live);
             let was_rolled_out = !of_template(template, &claimed).1.is_empty();
             self.state.is_note_lost = Some(self.state.note.is_none() && was_rolled_out);
         }
@@ -138,7 +136,7 @@ impl<'w> Step<'_, 'w> {
     fn first_write(&self, template: &str) -> Timestamp {
         let is_target = |live: &&DaemonSet| template_digest(live.spec.template.raw()) == template;
         let live = self.observed.daemon_set.filter(is_target);
-        let pause = live.and_then(|live| PausedRollout::of(live).ok().flatten());
+        let pause = live.and_then(PausedRollout::readable);
         let pause = pause.filter(|pause| pause.state == PauseState::Paused);
         pause.map_or(self.now, |pause| pause.since.min(self.now))
     }

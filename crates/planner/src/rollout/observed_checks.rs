@@ -52,7 +52,7 @@ impl<'a> Asking<'a, '_, '_, '_> {
             }
             CheckAnswer::Pass => {
                 let step = self.evaluation.current_step().to_owned();
-                if self.step.state.checks.note_passed(&step, gate, now, after) {
+                if self.step.state.checks.mark_passed(&step, gate, now, after) {
                     // The step may be done now: it is evaluated again.
                     self.lacks_answer = true;
                     self.step.wake_at(Some(now));
@@ -70,14 +70,14 @@ impl<'a> Asking<'a, '_, '_, '_> {
         all.filter(|at| self.evaluation.may_begin(*at)).collect()
     }
 
-    /// Keeps back the nodes that do not pass a precondition, or all of them if it is not about each
+    /// Holds back the nodes that do not pass a precondition, or all of them if it is not about each
     /// node on its own.
     pub(super) fn observe_precondition(&mut self, check: &Check) {
         let candidates = self.candidates();
         let node = |at: &usize| CheckedNode { node: self.nodes[*at].node, pod_created: None };
         let checked: Vec<CheckedNode<'_>> = candidates.iter().map(node).collect();
         let found = checks::precondition(check, &checked, self.cluster());
-        let held: Vec<usize> = found.nodes().map(|at| candidates[at]).collect();
+        let held_back: Vec<usize> = found.nodes().map(|at| candidates[at]).collect();
         let (kind, finding) = match found.answer() {
             CheckAnswer::Pass => return self.is_known(check),
             CheckAnswer::Fail(reason) => {
@@ -90,24 +90,24 @@ impl<'a> Asking<'a, '_, '_, '_> {
                 (WaitKind::Unknown, finding(check, since, reason))
             }
         };
-        if held.is_empty() {
+        if held_back.is_empty() {
             return self.wait(kind, Some(finding), None);
         }
-        self.evaluation.held.extend(held);
+        self.evaluation.held_back.extend(held_back);
         let wait = WaitsFor::check(kind, self.evaluation.current_step(), Some(finding));
-        self.evaluation.held_by.push(wait);
+        self.evaluation.held_back_by.push(wait);
     }
 
     /// Lets the rollout wait if none of the nodes is left that could begin, or if the controller
     /// begins with any of them, by a surge.
-    pub(super) fn wait_for_held(&mut self, candidates: &[usize]) {
-        let is_held = |at: &usize| self.evaluation.held.contains(at);
+    pub(super) fn wait_if_held_back(&mut self, candidates: &[usize]) {
+        let is_held_back = |at: &usize| self.evaluation.held_back.contains(at);
         let target = self.step.task.goal.target();
         let surges = target.is_some_and(|target| allows_surge(target.declared.strategy()));
-        let is_stopped = candidates.iter().all(is_held)
-            || (surges && self.evaluation.is_last() && candidates.iter().any(is_held));
+        let is_stopped = candidates.iter().all(is_held_back)
+            || (surges && self.evaluation.is_last() && candidates.iter().any(is_held_back));
         if is_stopped {
-            self.wait_for_all(self.evaluation.held_by.clone());
+            self.wait_for_all(self.evaluation.held_back_by.clone());
         }
     }
 

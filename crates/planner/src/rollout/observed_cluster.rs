@@ -1,6 +1,8 @@
 //! The input of a step: one DaemonSet with its nodes, pods and revisions, at one moment.
 
 use crate::shared::Siblings;
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
 use daemonset::controller::node_placements::NodePlacements;
 use daemonset::model::{
     DaemonSet, DaemonSetKey, Neighbours, Node, Pod, Puller, Revision, Snapshot,
@@ -46,6 +48,16 @@ impl<'a> ObservedCluster<'a> {
         }
     }
 
+    /// The pods that belong to the DaemonSet.
+    pub(super) fn pods_of(&self, live: &DaemonSet) -> Vec<&'a Pod> {
+        Claims::of(&Owner::from(live), self.pods).claimed
+    }
+
+    /// The revisions that belong to the DaemonSet.
+    pub(super) fn revisions_of(&self, live: &DaemonSet) -> Vec<&'a Revision> {
+        Claims::of(&Owner::from(live), self.revisions).claimed
+    }
+
     /// The same, with the other DaemonSets of the shared budget.
     #[must_use]
     pub fn beside(self, siblings: Option<&'a Siblings>) -> Self {
@@ -79,7 +91,7 @@ pub(super) fn resource_version(live: &DaemonSet) -> &str {
 
 /// Whether one resourceVersion is older than another of the same object. They are integers of any
 /// length (upstream: `CompareResourceVersion`); false if one of them is not a number.
-pub(super) fn is_older(version: &str, than: &str) -> bool {
+pub(super) fn is_older_version(version: &str, than: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     if !is_number(version) || !is_number(than) {
         return false;

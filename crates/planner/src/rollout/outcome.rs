@@ -76,7 +76,7 @@ pub enum Outcome {
         /// The change.
         change: Interference,
         /// Whether the DaemonSet is still paused, so that the controller replaces no pods.
-        held: bool,
+        paused: bool,
     },
     /// The DaemonSet is deleted or terminating.
     Gone {
@@ -165,58 +165,33 @@ impl Outcome {
         else {
             return None;
         };
-        match cause {
-            Some(FailureCause::Gate(gate)) => Some(gate),
-            Some(FailureCause::Overdue(_)) | None => None,
-        }
+        cause.as_ref()?.gate()
     }
 
     /// The check that has been unknown for too long.
     pub fn unknown_check(&self) -> Option<&CheckFinding> {
-        match self {
-            Self::Paused { why: PauseReason::CheckUnknown { finding, .. } } => Some(finding),
-            Self::Done
-            | Self::Paused { .. }
-            | Self::Waiting { .. }
-            | Self::Aborted { .. }
-            | Self::Stale { .. }
-            | Self::Gone { .. }
-            | Self::Interrupted { .. }
-            | Self::LockLost
-            | Self::Failed { .. } => None,
-        }
+        let Self::Paused { why: PauseReason::CheckUnknown { finding, .. } } = self else {
+            return None;
+        };
+        Some(finding)
     }
 
     /// Failed nodes of a paused or aborted outcome.
     pub fn failed(&self) -> Option<&BTreeMap<NodeName, PodFailure>> {
-        match self {
-            Self::Paused { why: PauseReason::Failed { failed, .. } }
-            | Self::Aborted { failed, .. } => Some(failed),
-            Self::Done
-            | Self::Paused { .. }
-            | Self::Waiting { .. }
-            | Self::Stale { .. }
-            | Self::Gone { .. }
-            | Self::Interrupted { .. }
-            | Self::LockLost
-            | Self::Failed { .. } => None,
-        }
+        let (Self::Paused { why: PauseReason::Failed { failed, .. } }
+        | Self::Aborted { failed, .. }) = self
+        else {
+            return None;
+        };
+        Some(failed)
     }
 
     /// The nodes to which images could not be pulled, if that is why it is paused.
     pub fn not_pulled(&self) -> Option<&BTreeMap<NodeName, NotPulled>> {
-        match self {
-            Self::Paused { why: PauseReason::NotPulled { nodes, skippable: _ } } => Some(nodes),
-            Self::Done
-            | Self::Paused { .. }
-            | Self::Waiting { .. }
-            | Self::Aborted { .. }
-            | Self::Stale { .. }
-            | Self::Gone { .. }
-            | Self::Interrupted { .. }
-            | Self::LockLost
-            | Self::Failed { .. } => None,
-        }
+        let Self::Paused { why: PauseReason::NotPulled { nodes, skippable: _ } } = self else {
+            return None;
+        };
+        Some(nodes)
     }
 }
 
@@ -256,9 +231,9 @@ pub enum Attempt {
     Write,
     /// Deleting a pod.
     Delete,
-    /// Recording the change on its revision.
+    /// Annotating the revision with the change.
     Annotate,
-    /// Recording the failed template.
+    /// Remembering the failed template.
     Remember,
     /// Noting what has become of the steps.
     Note,
@@ -355,8 +330,8 @@ impl fmt::Display for Outcome {
                     }
                 }
             }
-            Self::Stale { change, held: true } => write!(f, "paused: {change}"),
-            Self::Stale { change, held: false } => write!(f, "stopped: {change}"),
+            Self::Stale { change, paused: true } => write!(f, "paused: {change}"),
+            Self::Stale { change, paused: false } => write!(f, "stopped: {change}"),
             Self::Gone { replaced_by: None } => f.write_str("the DaemonSet is gone"),
             Self::Gone { replaced_by: Some(uid) } => {
                 write!(f, "the DaemonSet is gone; another one has its name (uid {uid})")

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::decide::{Halt, Step};
+use super::decide::{Flow, Halt, Step};
 use super::effect::Effect;
 use super::new_pods;
 use super::next_deletes::{self, Next, Replacer, Shared};
@@ -35,17 +35,31 @@ pub(super) enum Paced {
     /// Stalled for longer than the timeout.
     Stalled(PauseReason),
     /// The policy lets no more nodes begin for now.
-    Held(Vec<WaitsFor>),
+    MayNotBegin(Vec<WaitsFor>),
+}
+
+impl From<Halt> for Paced {
+    /// Something that comes before the next pod halts.
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::End(Outcome::Paused { why }) => Self::Stalled(why),
+            Halt::End(_) | Halt::Wait => Self::Wait,
+        }
+    }
 }
 
 impl Step<'_, '_> {
     /// Replaces pods, or watches the controller replace them, and checks the gates.
     pub(super) fn pace(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> Paced {
+        self.judge_and_replace(view, replacer).unwrap_or_else(Paced::from)
+    }
+
+    fn judge_and_replace(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> Flow<Paced> {
         let failed = self.failed_new_pods(view);
         self.report_progress(view);
         self.report_lost_ready(view, replacer);
         if !failed.is_empty() {
-            return Paced::Failed(failed);
+            return Ok(Paced::Failed(failed));
         }
         let mut policy = self.policy();
         let is_to_note = self.is_to_note(view, replacer);
@@ -56,24 +70,21 @@ impl Step<'_, '_> {
         let nodes = self.step_nodes(view, view.live);
         let mut evaluation = self.evaluated(&nodes, &policy, view.live);
         let checked = self.ask_checks(&nodes, &mut evaluation, &policy, view.live);
-        if is_to_note && let Err(halt) = self.note_steps(&evaluation.note, &policy, view.live) {
-            return match halt {
-                Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
-                Halt::End(_) | Halt::Wait => Paced::Wait,
-            };
+        if is_to_note {
+            self.note_steps(&evaluation.note, &policy, view.live)?;
         }
         if checked.has_failed {
-            return Paced::Failed(BTreeMap::new());
+            return Ok(Paced::Failed(BTreeMap::new()));
         }
         // When all steps are done, nothing is late any more.
         let overdue = evaluation.current.and_then(|_| self.overdue(&policy, view.live));
         if let Some(overdue) = overdue {
             self.state.cause = Some(FailureCause::Overdue(overdue));
-            return Paced::Failed(BTreeMap::new());
+            return Ok(Paced::Failed(BTreeMap::new()));
         }
         // Which nodes begin next is not known before the answer: no pull begins or is abandoned.
         if !checked.is_asking && self.pull(view, replacer, &policy, &evaluation) == Pulling::Again {
-            return Paced::Wait;
+            return Ok(Paced::Wait);
         }
         let next = match self.observed.siblings {
             None => next_deletes::next(view, self.state, replacer, &evaluation, None),
@@ -87,15 +98,26 @@ impl Step<'_, '_> {
                 next_deletes::next(view, self.state, replacer, &evaluation, Some(shared))
             }
         };
-        match next {
-            Next::Held(waits_for) if !checked.is_asking => Paced::Held(waits_for),
-            Next::Held(_) | Next::NotKnown => {
+        self.perform(next, view, &evaluation, checked.is_asking)
+    }
+
+    /// Performs the next action.
+    fn perform(
+        &mut self,
+        next: Next,
+        view: &RolloutView<'_>,
+        evaluation: &Evaluation<'_>,
+        is_asking: bool,
+    ) -> Flow<Paced> {
+        Ok(match next {
+            Next::MayNotBegin(waits_for) if !is_asking => Paced::MayNotBegin(waits_for),
+            Next::MayNotBegin(_) | Next::NotKnown => {
                 // A stall from before may continue; it is only not known.
                 self.is_stalled = true;
                 Paced::Wait
             }
             // Not even a delete that is sent again.
-            Next::Delete(_) if is_held_by_check(&evaluation) => Paced::Wait,
+            Next::Delete(_) if waits_for_check(evaluation) => Paced::Wait,
             Next::Wait { until } => {
                 self.wake_at(until);
                 Paced::Wait
@@ -104,10 +126,8 @@ impl Step<'_, '_> {
             Next::NothingLeft => Paced::Clean,
             Next::Stalled(what) => match self.stalled(what) {
                 Some(_) if self.is_forward() && matches!(what, Stall::SharedBudget { .. }) => {
-                    Paced::Held(vec![WaitsFor::of(
-                        WaitKind::SharedBudget,
-                        evaluation.current_step(),
-                    )])
+                    let step = evaluation.current_step();
+                    Paced::MayNotBegin(vec![WaitsFor::of(WaitKind::SharedBudget, step)])
                 }
                 Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
                 None => Paced::Wait,
@@ -115,19 +135,12 @@ impl Step<'_, '_> {
             Next::Delete(deletes) => {
                 for delete in deletes {
                     let request = self.state.pods.deleted.get(&delete.uid).copied();
-                    if let Err(pause) =
-                        self.may_go(request.unwrap_or(RequestState::Idle), Attempt::Delete)
-                    {
-                        return match pause {
-                            Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
-                            Halt::End(_) | Halt::Wait => Paced::Wait,
-                        };
-                    }
+                    self.may_go(request.unwrap_or(RequestState::Idle), Attempt::Delete)?;
                     self.delete(delete);
                 }
                 Paced::Wait
             }
-        }
+        })
     }
 
     /// Whether the progress of the steps is noted: while this run replaces pods, or the controller
@@ -177,14 +190,14 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Checks the gates: returns the failures by node, and records which nodes have recovered.
+    /// Checks the gates: returns the failures by node, and marks the nodes that have recovered.
     pub(super) fn failed_new_pods(
         &mut self,
         view: &RolloutView<'_>,
     ) -> BTreeMap<NodeName, PodFailure> {
-        self.note_recovered(view);
-        self.note_arrived(view);
-        self.note_had_pod(view);
+        self.mark_recovered(view);
+        self.mark_arrived(view);
+        self.mark_had_pod(view);
         let started_at = notes::started_at(self.state.note.as_ref(), view.live.spec.template.raw());
         let State { pods, creates, .. } = &mut *self.state;
         let report = new_pods::check(view, pods, creates, &self.task.pace, started_at);
@@ -200,7 +213,7 @@ impl Step<'_, '_> {
         report.failed
     }
 
-    pub(super) fn note_recovered(&mut self, view: &RolloutView<'_>) {
+    pub(super) fn mark_recovered(&mut self, view: &RolloutView<'_>) {
         for node_view in &view.node_views {
             let PodState::UpdatedAvailable(pod) = node_view.pod_state else { continue };
             let node = &node_view.node.name;
@@ -221,7 +234,7 @@ impl Step<'_, '_> {
         }
     }
 
-    fn note_arrived(&mut self, view: &RolloutView<'_>) {
+    fn mark_arrived(&mut self, view: &RolloutView<'_>) {
         let pods = &self.state.pods;
         let surges = allows_surge(&view.live.spec.update_strategy);
         let mut arrived = Vec::new();
@@ -247,7 +260,7 @@ impl Step<'_, '_> {
     }
 
     /// Remembers the nodes that have or had a pod, before the next ones arrive.
-    fn note_had_pod(&mut self, view: &RolloutView<'_>) {
+    fn mark_had_pod(&mut self, view: &RolloutView<'_>) {
         let had_pod = &mut self.state.pods.had_pod;
         for node_view in view.node_views.iter().filter(|node_view| node_view.has_had_pod()) {
             if !had_pod.contains(&node_view.node.name) {
@@ -317,7 +330,7 @@ impl Step<'_, '_> {
 }
 
 /// Whether a check is unknown or has not answered, or a precondition has failed.
-fn is_held_by_check(evaluation: &Evaluation<'_>) -> bool {
+fn waits_for_check(evaluation: &Evaluation<'_>) -> bool {
     evaluation.waits_for.iter().any(|wait| match wait.kind {
         WaitKind::Precondition | WaitKind::Gate | WaitKind::Unknown => true,
         WaitKind::Soak

@@ -9,7 +9,7 @@
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
-use super::outcome::{Outcome, PauseReason};
+use super::outcome::PauseReason;
 use super::progress::Report;
 use super::pulls::{PullInput, PullSteps};
 use super::request::NewPuller;
@@ -18,8 +18,6 @@ use super::task::{Extent, Target};
 use super::view::{NodeView, RolloutView, count};
 use crate::pre_pull::{TemplateImages, puller, revisions_with};
 use crate::steps::{Evaluation, WaitKind, WaitsFor};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{DaemonSet, NodeName, PodName, PolicySpec, PrePull, Uid, UpdateStrategy};
 
@@ -27,7 +25,7 @@ use daemonset::model::{DaemonSet, NodeName, PodName, PolicySpec, PrePull, Uid, U
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pulling {
     /// What may begin is decided as usual, but for the nodes whose images are not there.
-    GoOn,
+    Continue,
     /// A node was dropped just now: everything is decided again.
     Again,
 }
@@ -54,7 +52,7 @@ impl<'w> Step<'_, 'w> {
         // Without it, only what an earlier run has left is removed.
         let next = if pre_pull.is_some() { self.without_images(view, next) } else { Vec::new() };
         let images = TemplateImages::of(view.live.spec.template.raw());
-        let unready = view.node_views.iter().filter(|it| it.is_desired() && it.is_not_ready());
+        let unready = view.node_views.iter().filter(|it| it.is_desired() && !it.is_ready());
         self.state.pulls.skippable = view.skippable;
         self.state.pulls.is_over =
             !self.state.pulls.dropped.is_empty() && count(unready) > view.skippable;
@@ -66,12 +64,12 @@ impl<'w> Step<'_, 'w> {
             now: self.now,
         });
         let is_again = !steps.dropped.is_empty();
-        self.take(steps, view.live, pre_pull.unwrap_or_default(), images.count());
+        self.request_pulls(steps, view.live, pre_pull.unwrap_or_default(), images.count());
         if is_again {
             self.wake_at(Some(self.now));
             return Pulling::Again;
         }
-        Pulling::GoOn
+        Pulling::Continue
     }
 
     /// Before the target is written: waits until the first node has its images, or, where the
@@ -109,7 +107,7 @@ impl<'w> Step<'_, 'w> {
         if pulls.dropped.is_empty() {
             return Ok(());
         }
-        Err(Halt::End(Outcome::Paused { why: self.not_pulled() }))
+        Err(Halt::paused(self.not_pulled()))
     }
 
     /// The reason to pause for images that are missing.
@@ -132,7 +130,13 @@ impl<'w> Step<'_, 'w> {
         !is_left
     }
 
-    fn take(&mut self, steps: PullSteps, live: &DaemonSet, pre_pull: PrePull, images: usize) {
+    fn request_pulls(
+        &mut self,
+        steps: PullSteps,
+        live: &DaemonSet,
+        pre_pull: PrePull,
+        images: usize,
+    ) {
         let PullSteps { create, remove, left, pulled, dropped, wake } = steps;
         self.wake_at(wake);
         for (node, seconds) in pulled {
@@ -163,7 +167,7 @@ impl<'w> Step<'_, 'w> {
 
     /// The part of these nodes whose pods run without some of the images.
     fn without_images(&self, view: &RolloutView<'_>, next: Vec<usize>) -> Vec<NodeName> {
-        let claimed = Claims::of(&Owner::from(view.live), self.observed.revisions).claimed;
+        let claimed = self.observed.revisions_of(view.live);
         let with_images = revisions_with(view.live.spec.template.raw(), &claimed);
         let needs_them = |node_view: &&NodeView<'_>| {
             let pod = node_view.outdated_pod();

@@ -42,8 +42,8 @@ pub(super) struct Pulls {
     since: BTreeMap<NodeName, Timestamp>,
     /// The creation of the puller of each node.
     creating: BTreeMap<NodeName, RequestState>,
-    /// The last refusal of each.
-    refused: BTreeMap<NodeName, String>,
+    /// The last failed creation of each.
+    create_failures: BTreeMap<NodeName, String>,
     /// Pullers that were created and may not be observed yet.
     created: BTreeMap<Uid, PodName>,
     /// Pullers that were sent a delete, with the number of attempts.
@@ -142,8 +142,8 @@ impl Pulls {
         (steps, is_left)
     }
 
-    /// Records the answer to the creation of a puller.
-    pub(super) fn note_created(
+    /// Takes the answer to the creation of a puller.
+    pub(super) fn receive_created(
         &mut self,
         node: NodeName,
         result: Result<(PodName, Uid), Failure>,
@@ -151,20 +151,25 @@ impl Pulls {
     ) {
         match result {
             Ok((name, uid)) => {
-                self.refused.remove(&node);
+                self.create_failures.remove(&node);
                 self.created.insert(uid, name);
             }
             // It exists already, or goes: that is seen.
             Err(Failure::Conflict) => {}
             Err(failure) => {
-                self.refused.insert(node.clone(), failure.to_string());
+                self.create_failures.insert(node.clone(), failure.to_string());
             }
         }
         self.creating.insert(node, RequestState::RetryAt(now + AGAIN));
     }
 
-    /// Records the answer to the removal of a puller.
-    pub(super) fn note_removed(&mut self, uid: &Uid, result: &Result<(), Failure>, now: Timestamp) {
+    /// Takes the answer to the removal of a puller.
+    pub(super) fn receive_removed(
+        &mut self,
+        uid: &Uid,
+        result: &Result<(), Failure>,
+        now: Timestamp,
+    ) {
         let Some((request, _)) = self.removing.get_mut(uid) else { return };
         *request = match result {
             Ok(()) | Err(Failure::Conflict | Failure::Gone) => {
@@ -252,7 +257,7 @@ impl Pulls {
         let Some(since) = self.since.get(node).copied().filter(|_| self.is_open(node)) else {
             return false;
         };
-        let message = self.refused.get(node).map_or("", String::as_str).into();
+        let message = self.create_failures.get(node).map_or("", String::as_str).into();
         let problem = PullProblem { message, ..PullProblem::default() };
         if !self.is_in_time(node, since, input.pre_pull, Some(problem), now, steps) {
             return false;

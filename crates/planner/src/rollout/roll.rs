@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step};
 use super::next_deletes::Replacer;
-use super::outcome::{Interference, Outcome, PauseReason};
+use super::outcome::{Interference, Outcome};
 use super::pace::Paced;
 use super::request::{Purpose, Write};
 use super::send::unchanged;
@@ -19,11 +19,9 @@ use daemonset::model::{DaemonSet, UpdateStrategy};
 impl<'w> Step<'_, 'w> {
     /// Replaces pods by pods of the live template, without writing the DaemonSet.
     pub(super) fn roll(&mut self, extent: &Extent, live: Option<&'w DaemonSet>) -> Flow<Halt> {
-        let Some(live) = live else {
-            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
-        };
-        let held = PausedRollout::of(live).is_ok_and(|pause| pause.is_some());
-        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held }));
+        let live = live.ok_or_else(Halt::gone)?;
+        let paused = PausedRollout::of(live).is_ok_and(|pause| pause.is_some());
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, paused }));
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             return stale(Interference::Strategy);
         }
@@ -45,18 +43,12 @@ impl<'w> Step<'_, 'w> {
                 }
                 Halt::End(Outcome::Done)
             }
-            Paced::Stalled(why) => Halt::End(Outcome::Paused { why }),
-            Paced::Held(waits_for) if self.waits_itself(&waits_for) => Halt::Wait,
-            Paced::Held(waits_for) => Halt::End(self.waiting(waits_for)),
+            Paced::Stalled(why) => Halt::paused(why),
+            Paced::MayNotBegin(waits_for) if self.waits_itself(&waits_for) => Halt::Wait,
+            Paced::MayNotBegin(waits_for) => Halt::End(self.waiting(waits_for)),
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
-                Halt::End(Outcome::Paused {
-                    why: PauseReason::Failed {
-                        failed,
-                        not_aborted: None,
-                        cause: self.state.cause.clone(),
-                    },
-                })
+                self.paused_by_failure(failed, None)
             }
         })
     }
@@ -67,15 +59,13 @@ impl<'w> Step<'_, 'w> {
         written: &Arc<Value>,
         live: Option<&'w DaemonSet>,
     ) -> Flow<Halt> {
-        let Some(live) = live else {
-            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
-        };
+        let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         match PausedRollout::of(live) {
             Ok(None) => Ok(Halt::End(Outcome::Done)),
             Err(_) => {
                 let change = Interference::Pause;
-                Ok(Halt::End(Outcome::Stale { change, held: true }))
+                Ok(Halt::End(Outcome::Stale { change, paused: true }))
             }
             Ok(Some(pause)) => Ok(self.send(Write {
                 precondition: unchanged(live),

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::event::Failure;
-use super::observed_cluster::{is_older, resource_version};
-use super::outcome::{Attempt, Outcome, PauseReason};
+use super::observed_cluster::{is_older_version, resource_version};
+use super::outcome::{Attempt, PauseReason};
 use super::progress::Report;
 use super::request::{Precondition, Purpose, Write};
 use super::state::{Failing, RequestState};
@@ -58,8 +58,8 @@ impl Step<'_, '_> {
             }
             request => request,
         };
-        if let Err(pause) = self.may_go(request, Attempt::Write) {
-            return pause;
+        if let Err(halt) = self.may_go(request, Attempt::Write) {
+            return halt;
         }
         self.state.writing.request = RequestState::Out;
         self.state.writing.against = Some(write.precondition.clone());
@@ -84,7 +84,9 @@ impl Step<'_, '_> {
         };
         match before {
             Precondition::Absent => true,
-            Precondition::Unchanged { resource_version: before, .. } => is_older(before, seen),
+            Precondition::Unchanged { resource_version: before, .. } => {
+                is_older_version(before, seen)
+            }
         }
     }
 
@@ -105,8 +107,8 @@ impl Step<'_, '_> {
                         return Ok(());
                     }
                     let (request, failure) = (*request, failure.clone());
-                    let why = PauseReason::NoAnswer { request, failure, seconds: waited.as_secs() };
-                    Err(Halt::End(Outcome::Paused { why }))
+                    let seconds = waited.as_secs();
+                    Err(Halt::paused(PauseReason::NoAnswer { request, failure, seconds }))
                 }
                 Some(_) | None => Ok(()),
             },

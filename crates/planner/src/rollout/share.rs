@@ -10,8 +10,7 @@ use super::decide::Step;
 use super::observed_cluster::ObservedCluster;
 use super::state::{Course, State};
 use super::task::{ClusterChecks, Extent, Goal, Provenance, Task};
-use super::view::{NodeView, PodState, RolloutView};
-use crate::classification::NodeBudget;
+use super::view::{NodeView, RolloutView};
 use crate::shared::{NodeShare, Share, ShareCourse};
 use crate::steps::Evaluation;
 use daemonset::model::{DaemonSetKey, NodeName, PolicySpec};
@@ -61,26 +60,14 @@ fn as_it_is(view: &RolloutView<'_>) -> Nodes {
 /// The nodes as the rollout of the view's template sees them.
 pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) -> Nodes {
     let share = |(at, node_view): (usize, &NodeView<'_>)| {
-        let (is_updated, restarts) = match node_view.pod_state {
-            PodState::UpdatedAvailable(_)
-            | PodState::UpdatedUnavailable(_)
-            | PodState::Several { updated: Some(_), outdated: None } => (true, 0),
-            PodState::Outdated(pod) | PodState::Several { updated: _, outdated: Some(pod) } => {
-                (false, pod.restarts)
-            }
-            PodState::Several { updated: None, outdated: None }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => (false, 0),
-        };
         let share = NodeShare {
             is_desired: node_view.is_desired(),
             is_disturbed: node_view.is_unavailable(),
-            is_updated,
-            is_outdated: node_view.has_outdated_pod() && node_view.node_budget == NodeBudget::Ready,
+            is_updated: node_view.pod_state.is_updated(),
+            is_outdated: node_view.has_outdated_pod() && node_view.is_ready(),
             is_in_flight: node_view.is_in_flight(),
             may_begin: evaluation.may_begin(at),
-            restarts,
+            restarts: node_view.outdated_pod().map_or(0, |pod| pod.restarts),
         };
         (node_view.node.name.clone(), share)
     };
@@ -88,23 +75,25 @@ pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) ->
 }
 
 impl Step<'_, '_> {
-    /// Whether the target is rolled out: on the way back, no node waits for another DaemonSet.
+    /// Whether the target is rolled out: in a rollback, no node waits for another DaemonSet.
     pub(super) fn is_forward(&self) -> bool {
         match (&self.task.goal, &self.state.course) {
             (Goal::Apply(_) | Goal::Roll(_), Course::Forward | Course::Waiting(_)) => true,
             (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_))
-            | (Goal::GoBack | Goal::Release { .. } | Goal::RemovePullers, _) => false,
+            | (Goal::RollBack | Goal::Release { .. } | Goal::RemovePullers, _) => false,
         }
     }
 
-    /// Records what the run has to do with the nodes after this step. `nodes` are those of a step
+    /// Updates what the run has to do with the nodes after this step. `nodes` are those of a step
     /// that has evaluated the policy; else those before are kept, as far as they do not change.
     pub(super) fn share(&mut self) {
         let Some(siblings) = self.observed.siblings else { return };
         let evaluated = self.shared_nodes.take();
         let before = self.state.share.take();
         let course = match (&self.task.goal, &self.state.course) {
-            (Goal::GoBack | Goal::Release { .. } | Goal::RemovePullers, _) => ShareCourse::Counted,
+            (Goal::RollBack | Goal::Release { .. } | Goal::RemovePullers, _) => {
+                ShareCourse::Counted
+            }
             _ if self.state.stop.is_some() => ShareCourse::Stopped,
             (Goal::Apply(_) | Goal::Roll(_), Course::Failed(_)) => ShareCourse::Stopped,
             (Goal::Apply(_) | Goal::Roll(_), Course::Waiting(waits_for)) => {

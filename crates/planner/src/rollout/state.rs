@@ -173,7 +173,7 @@ pub(super) struct Writing {
     pub(super) done: BTreeSet<Purpose>,
     /// Whether the target was written or found paused, so that any other strategy was set by
     /// another client.
-    pub(super) held: bool,
+    pub(super) paused: bool,
     /// The last written object: an observation with an older version does not contain the write.
     pub(super) version: Option<Written>,
 }
@@ -227,6 +227,14 @@ pub(super) struct Pods {
     /// How long the watches were not current, together.
     pub(super) outages: SignedDuration,
     pub(super) replaced: Vec<Replaced>,
+}
+
+impl Pods {
+    /// The failed creation that explains why a node without a pod waits since then. The events of the
+    /// controller name no node.
+    pub(super) fn create_failure(&self, since: Timestamp) -> Option<&CreateFailure> {
+        self.create_failed.as_ref().filter(|failure| failure.at + GRACE >= since)
+    }
 }
 
 /// The reason why the controller could not create a pod.
@@ -395,7 +403,7 @@ impl State {
         }
     }
 
-    /// Whether images could not be pulled to a node in time. The way back needs no images.
+    /// Whether images could not be pulled to a node in time. A rollback needs no images.
     pub(super) fn is_dropped(&self, node: &NodeName) -> bool {
         self.course == Course::Forward && self.pulls.dropped.contains_key(node)
     }

@@ -130,15 +130,10 @@ impl<'w> Step<'_, 'w> {
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
         // A new pod that is not available may have failed: that is judged first.
-        let max_restarts = self.task.pace.max_restarts;
-        let is_pending = |node_view: &NodeView<'_>| match node_view.pod_state {
-            PodState::UpdatedUnavailable(_) => true,
-            PodState::UpdatedAvailable(pod) => pod.restarts > max_restarts,
-            PodState::Outdated(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => false,
+        let pace = &self.task.pace;
+        let is_pending = |node_view: &NodeView<'_>| {
+            let pod = node_view.pod_state.only_updated();
+            pod.is_some_and(|pod| !view.is_available(pod) || pod.restarts > pace.max_restarts)
         };
         if view.node_views.iter().filter(|it| new_pods::is_judged(it)).any(is_pending) {
             return Ok(None);
@@ -190,12 +185,12 @@ impl<'w> Step<'_, 'w> {
         target: &Target,
         live: &DaemonSet,
     ) -> Option<PausedRollout> {
-        let pause = PausedRollout::of(live).ok().flatten()?;
-        let goes_back = match self.task.pace.on_failure {
+        let pause = PausedRollout::readable(live)?;
+        let rolls_back = match self.task.pace.on_failure {
             OnFailure::Abort | OnFailure::Rollback => pause.state == PauseState::Waiting,
             OnFailure::Pause => false,
         };
-        (goes_back && !is_template(live, target.template.raw())).then_some(pause)
+        (rolls_back && !is_template(live, target.template.raw())).then_some(pause)
     }
 
     /// The pods that have failed by their restarts since the rollout began to wait: then the last good
@@ -209,16 +204,9 @@ impl<'w> Step<'_, 'w> {
         let pause = self.fails_while_waiting(target, live)?;
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
-        let max_restarts = self.task.pace.max_restarts;
-        let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
-            PodState::UpdatedAvailable(pod) | PodState::UpdatedUnavailable(pod) => {
-                pod.restarts > max_restarts
-            }
-            PodState::Outdated(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => false,
+        let pace = &self.task.pace;
+        let restarted = |node_view: &NodeView<'_>| {
+            node_view.pod_state.only_updated().is_some_and(|pod| pod.restarts > pace.max_restarts)
         };
         if !view.node_views.iter().any(restarted) {
             return None;
@@ -254,7 +242,7 @@ impl<'w> Step<'_, 'w> {
     }
 
     /// Nothing may begin, and nothing of the target is live: the run waits, or ends without a write.
-    pub(super) fn hold_before(
+    pub(super) fn wait_to_begin(
         &mut self,
         target: &Target,
         live: &'w DaemonSet,
@@ -263,25 +251,21 @@ impl<'w> Step<'_, 'w> {
         if self.waits_itself(&waits_for) {
             return Ok(Halt::Wait);
         }
-        match PausedRollout::of(live).ok().flatten().map(|pause| pause.state) {
-            // The template of a run that was killed may be live: it has shown nothing yet.
-            Some(PauseState::Waiting | PauseState::Paused) => {
-                self.state.course = Course::Waiting(waits_for.clone());
-                self.put_back(target, Some(live), waits_for)
-            }
-            None if self.is_interrupted(live) => {
-                self.state.course = Course::Waiting(waits_for.clone());
-                self.put_back(target, Some(live), waits_for)
-            }
-            Some(PauseState::Aborted) | None => {
-                self.note_waiting(target, &waits_for)?;
-                Ok(Halt::End(self.waiting(waits_for)))
-            }
+        // The template of a run that was killed may be live: it has shown nothing yet.
+        let may_be_live = match PausedRollout::readable(live).map(|pause| pause.state) {
+            Some(PauseState::Waiting | PauseState::Paused) => true,
+            Some(PauseState::Aborted) => false,
+            None => self.is_interrupted(live),
+        };
+        if may_be_live {
+            return self.put_back(target, Some(live), waits_for);
         }
+        self.note_waiting(target, &waits_for)?;
+        Ok(Halt::End(self.waiting(waits_for)))
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
-    pub(super) fn hold(
+    pub(super) fn wait_to_continue(
         &mut self,
         target: &Target,
         live: &'w DaemonSet,
@@ -292,10 +276,9 @@ impl<'w> Step<'_, 'w> {
                 return Ok(Halt::Wait);
             }
             // The controller would continue its surge meanwhile.
-            let pause = self.pause(target, PauseState::Paused, self.state.from.clone());
+            let pause = self.new_pause(target, PauseState::Paused, self.state.from.clone());
             return Ok(self.write_pause(Purpose::Pause, target, live, pause));
         }
-        self.state.course = Course::Waiting(waits_for.clone());
         self.put_back(target, Some(live), waits_for)
     }
 
@@ -340,9 +323,8 @@ impl<'w> Step<'_, 'w> {
         live: Option<&'w DaemonSet>,
         waits_for: Vec<WaitsFor>,
     ) -> Flow<Halt> {
-        let Some(live) = live else {
-            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
-        };
+        self.state.course = Course::Waiting(waits_for.clone());
+        let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         let is_target = is_template(live, target.template.raw());
         let good = match self.task.pace.while_waiting {
@@ -354,9 +336,9 @@ impl<'w> Step<'_, 'w> {
             }
         };
         let is_good = good.as_ref().is_some_and(|good| good.is_live(live));
-        let found = PausedRollout::of(live).ok().flatten();
+        let found = PausedRollout::readable(live);
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
-        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: on_delete }));
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, paused: on_delete }));
         // Before the target is written, that of an earlier run may be live.
         let is_begun = found.is_some() || self.is_interrupted(live);
         let is_ours = is_begun && good.is_some() && !self.is_done(Purpose::Apply);
@@ -373,7 +355,7 @@ impl<'w> Step<'_, 'w> {
             return stale(Interference::Pause);
         }
         let from = self.state.from.clone();
-        let pause = self.pause(target, PauseState::Waiting, from);
+        let pause = self.new_pause(target, PauseState::Waiting, from);
         let digest = template_digest(target.template.raw());
         let pause = PausedRollout { waits_for, target: Some(digest), ..pause };
         let (template, provenance) = match &good {
@@ -404,23 +386,13 @@ fn step_node<'v>(
     // A surge of the controller has begun there.
     let has_begun = continues_surges && node_view.is_surging();
     let outdated = node_view.outdated_pod().filter(|_| !has_begun);
-    let (update, pod) = match (outdated, node_view.pod_state) {
-        (Some(pod), _) => {
-            let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
-            (NodeUpdate::Outdated { is_intermediate }, Some(pod))
-        }
-        (None, PodState::UpdatedAvailable(pod)) => {
-            (NodeUpdate::Updated { since: pod.up_since() }, Some(pod))
-        }
-        (
-            None,
-            PodState::UpdatedUnavailable(_)
-            | PodState::Outdated(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty,
-        ) => (NodeUpdate::InProgress, None),
+    let (update, pod) = if let Some(pod) = outdated {
+        let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
+        (NodeUpdate::Outdated { is_intermediate }, Some(pod))
+    } else if let PodState::UpdatedAvailable(pod) = node_view.pod_state {
+        (NodeUpdate::Updated { since: pod.up_since() }, Some(pod))
+    } else {
+        (NodeUpdate::InProgress, None)
     };
     StepNode {
         node: node_view.node,

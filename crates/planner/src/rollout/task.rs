@@ -63,7 +63,7 @@ pub enum Goal {
     /// Complete a rollback that an earlier run began (`onFailure: rollback`): pods of the failed
     /// template are replaced by pods of the last good one, and the DaemonSet stays aborted. The
     /// object is not written.
-    GoBack,
+    RollBack,
     /// All pods have the live template: `roll` and `step`. The object is not written.
     Roll(Extent),
     /// The declared strategy is restored, whatever the controller then does: `release`.
@@ -80,7 +80,7 @@ impl Goal {
     pub(super) fn target(&self) -> Option<&Target> {
         match self {
             Self::Apply(target) => Some(target),
-            Self::GoBack | Self::Roll(_) | Self::Release { .. } | Self::RemovePullers => None,
+            Self::RollBack | Self::Roll(_) | Self::Release { .. } | Self::RemovePullers => None,
         }
     }
 }

@@ -3,21 +3,23 @@
 use jiff::SignedDuration;
 
 use super::decide::{Flow, Halt, Step};
-use super::observed_cluster::{is_older, resource_version};
-use super::outcome::{ControllerStep, Outcome, PauseReason};
+use super::observed_cluster::{is_older_version, resource_version};
+use super::outcome::{ControllerStep, PauseReason};
 use super::progress::Report;
 use super::request::Purpose;
 use super::state::GRACE;
 use super::state::Stall;
 use super::view::{NodeView, PodState, RolloutView};
-use crate::classification::NodeBudget;
+use crate::classification::progress_deadline;
 use daemonset::model::{DaemonSet, ManagedBy, NodeName};
 
 impl Step<'_, '_> {
     /// Waits until the observed object is as new as the last write.
     pub(super) fn appeared(&mut self, live: &DaemonSet) -> Flow<()> {
         match &self.state.writing.version {
-            Some(written) if is_older(resource_version(live), &written.resource_version) => {
+            Some(written)
+                if is_older_version(resource_version(live), &written.resource_version) =>
+            {
                 Err(self.stalled_for(ControllerStep::Appear))
             }
             Some(_) | None => Ok(()),
@@ -49,10 +51,10 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn timeout(&self) -> SignedDuration {
-        SignedDuration::from_secs(self.task.pace.progress_deadline.0.into())
+        progress_deadline(&self.task.pace)
     }
 
-    /// Records a stall; returns its duration in seconds once it exceeds the timeout.
+    /// Remembers a stall; returns its duration in seconds once it exceeds the timeout.
     pub(super) fn stalled(&mut self, what: Stall) -> Option<i64> {
         self.is_stalled = true;
         let (since, least) = match self.state.stall {
@@ -71,9 +73,7 @@ impl Step<'_, '_> {
     /// Waits for the controller, up to the timeout.
     pub(super) fn stalled_for(&mut self, step: ControllerStep) -> Halt {
         match self.stalled(Stall::Controller(step)) {
-            Some(seconds) => {
-                Halt::End(Outcome::Paused { why: PauseReason::ControllerStalled { step, seconds } })
-            }
+            Some(seconds) => Halt::paused(PauseReason::ControllerStalled { step, seconds }),
             None => Halt::Wait,
         }
     }
@@ -92,8 +92,7 @@ impl Step<'_, '_> {
         }
         let waited = self.stalled(Stall::Empty { nodes: nodes.len() });
         let since = self.state.stall.as_ref().map_or(self.now, |(since, _)| *since);
-        let failure =
-            self.state.pods.create_failed.as_ref().filter(|failure| failure.at + GRACE >= since);
+        let failure = self.state.pods.create_failure(since);
         let message = failure.map(|failure| failure.message.clone());
         let refused = failure.is_some_and(|failure| failure.refused);
         let over = refused && self.now.duration_since(since) >= GRACE;
@@ -101,9 +100,7 @@ impl Step<'_, '_> {
         let seconds = waited.or_else(|| over.then(|| self.now.duration_since(since).as_secs()));
         Err(match seconds {
             None => Halt::Wait,
-            Some(seconds) => Halt::End(Outcome::Paused {
-                why: PauseReason::NotCreated { nodes, seconds, message },
-            }),
+            Some(seconds) => Halt::paused(PauseReason::NotCreated { nodes, seconds, message }),
         })
     }
 }
@@ -113,9 +110,7 @@ pub(super) fn without_pod(view: &RolloutView<'_>) -> Vec<NodeName> {
     let empty = |node_view: &&NodeView<'_>| match node_view.pod_state {
         PodState::Empty => node_view.is_desired(),
         // The kubelet of a node that is not Ready may never finish the termination.
-        PodState::Terminating(_) => {
-            node_view.is_desired() && node_view.node_budget == NodeBudget::Ready
-        }
+        PodState::Terminating(_) => node_view.is_desired() && node_view.is_ready(),
         // The failed-pod back-off decides when an ended pod is replaced.
         PodState::UpdatedAvailable(_)
         | PodState::UpdatedUnavailable(_)

@@ -15,8 +15,6 @@ use super::state::{Pods, RequestState, State};
 use super::task::Task;
 use crate::classification::{Availability, NodeBudget, SkippedNodes, Templates};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
-use daemonset::controller::Owner;
-use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::Limits;
 use daemonset::controller::node_placements::NodePlacements;
@@ -94,6 +92,39 @@ pub(super) enum PodState<'a> {
     Empty,
 }
 
+impl<'a> PodState<'a> {
+    /// The outdated pod, also if it is one of several.
+    fn outdated(self) -> Option<&'a Pod> {
+        match self {
+            Self::Outdated(pod) | Self::Several { updated: _, outdated: Some(pod) } => Some(pod),
+            Self::UpdatedAvailable(_)
+            | Self::UpdatedUnavailable(_)
+            | Self::Several { updated: _, outdated: None }
+            | Self::Terminating(_)
+            | Self::Ended(_)
+            | Self::Empty => None,
+        }
+    }
+
+    /// The updated pod, if it is the only pod.
+    pub(super) fn only_updated(self) -> Option<&'a Pod> {
+        match self {
+            Self::UpdatedAvailable(pod) | Self::UpdatedUnavailable(pod) => Some(pod),
+            Self::Outdated(_)
+            | Self::Several { .. }
+            | Self::Terminating(_)
+            | Self::Ended(_)
+            | Self::Empty => None,
+        }
+    }
+
+    /// Whether there is an updated pod and no outdated one.
+    pub(super) fn is_updated(self) -> bool {
+        self.only_updated().is_some()
+            || matches!(self, Self::Several { updated: Some(_), outdated: None })
+    }
+}
+
 impl<'a> RolloutView<'a> {
     /// Evaluates the live object, its nodes and pods.
     pub(super) fn of(
@@ -102,8 +133,7 @@ impl<'a> RolloutView<'a> {
         state: &State,
         now: Timestamp,
     ) -> Self {
-        let owner = Owner::from(live);
-        let claimed = Claims::of(&owner, observed.revisions).claimed;
+        let claimed = observed.revisions_of(live);
         let (templates, revisions) = of_template(live.spec.template.raw(), &claimed);
         let made = || NodePlacements::of(&live.spec.template.placement, observed.nodes);
         let node_placements =
@@ -115,7 +145,7 @@ impl<'a> RolloutView<'a> {
         );
         let (fleet, placements) =
             (node_placements.fleet(observed.nodes), node_placements.placements());
-        let own = Claims::of(&owner, observed.pods).claimed;
+        let own = observed.pods_of(live);
         let pods = NodePods::group(&fleet, &own, EndedPods::Dropped);
         let desired = placements.iter().filter(|placement| placement.may_start).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
@@ -243,24 +273,14 @@ impl<'a> RolloutView<'a> {
 
     /// Number of nodes with an outdated pod that this run could replace.
     pub(super) fn outdated(&self) -> u32 {
-        count(self.node_views.iter().filter(|node_view| {
-            node_view.node_budget == NodeBudget::Ready && node_view.has_outdated_pod()
-        }))
+        let outdated =
+            |node_view: &&NodeView<'_>| node_view.is_ready() && node_view.has_outdated_pod();
+        count(self.node_views.iter().filter(outdated))
     }
 
     /// The rollout progress as node counts.
     pub(super) fn progress(&self, wave: Option<u32>, pods: &Pods) -> Progress {
         let desired = || self.node_views.iter().filter(|node_view| node_view.is_desired());
-        let is_updated = |node_view: &&NodeView<'_>| match node_view.pod_state {
-            PodState::UpdatedAvailable(_)
-            | PodState::UpdatedUnavailable(_)
-            | PodState::Several { updated: Some(_), outdated: None } => true,
-            PodState::Outdated(_)
-            | PodState::Several { .. }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => false,
-        };
         let limits = Limits::of(&self.live.spec.update_strategy, self.desired);
         let may_surge = limits.map_or(0, |limits| limits.max_surge);
         // The controller, which surges, counts by its own rule.
@@ -269,7 +289,7 @@ impl<'a> RolloutView<'a> {
         };
         Progress {
             desired: self.desired,
-            updated: count(desired().filter(is_updated)),
+            updated: count(desired().filter(|node_view| node_view.pod_state.is_updated())),
             available: count(desired().filter(|node_view| node_view.has_available_pod)),
             unavailable: count(self.node_views.iter().filter(is_unavailable)),
             awaiting_first_pod: count(self.node_views.iter().filter(|node_view| {
@@ -323,8 +343,7 @@ impl<'a> RolloutView<'a> {
             PodState::Ended(_) => vec![Reason::NoLivePod],
             PodState::Empty => vec![Reason::NoPod],
         };
-        let unready =
-            count(self.node_views.iter().filter(|it| it.is_desired() && it.is_not_ready()));
+        let unready = count(self.node_views.iter().filter(|it| it.is_desired() && !it.is_ready()));
         let of_node = match (node_view.node_budget, node_not_ready(node_view.node, self.now)) {
             (NodeBudget::Excluded, Some(Reason::NodeNotReady(node))) => {
                 Some(Reason::SkippedUnreadyNode(node))
@@ -344,9 +363,10 @@ impl<'a> NodeView<'a> {
         self.obstacle.is_none()
     }
 
-    /// Whether the node is not Ready, or is treated so because images could not be pulled to it.
-    pub(super) fn is_not_ready(&self) -> bool {
-        self.node_budget != NodeBudget::Ready
+    /// Whether the node is Ready, and is not treated as if it were not, because images could not be
+    /// pulled to it.
+    pub(super) fn is_ready(&self) -> bool {
+        self.node_budget == NodeBudget::Ready
     }
 
     /// Whether the node has an outdated pod.
@@ -356,17 +376,7 @@ impl<'a> NodeView<'a> {
 
     /// The outdated pod of the node.
     pub(super) fn outdated_pod(&self) -> Option<&'a Pod> {
-        match self.pod_state {
-            PodState::Outdated(pod) | PodState::Several { updated: _, outdated: Some(pod) } => {
-                Some(pod)
-            }
-            PodState::UpdatedAvailable(_)
-            | PodState::UpdatedUnavailable(_)
-            | PodState::Several { updated: _, outdated: None }
-            | PodState::Terminating(_)
-            | PodState::Ended(_)
-            | PodState::Empty => None,
-        }
+        self.pod_state.outdated()
     }
 
     /// Whether the node has an old and a new pod.
@@ -390,7 +400,7 @@ impl<'a> NodeView<'a> {
     /// pod did not fail before this rollout.
     pub(super) fn is_in_flight(&self) -> bool {
         self.is_desired()
-            && self.node_budget == NodeBudget::Ready
+            && self.is_ready()
             && !self.has_available_pod
             && !self.has_outdated_pod()
             && !self.failed_before
@@ -406,7 +416,7 @@ impl<'a> NodeView<'a> {
     /// On a node that is not Ready, that may last for ever.
     pub(super) fn is_unavailable(&self) -> bool {
         if !self.is_desired() {
-            return self.node_budget == NodeBudget::Ready && self.terminating.is_some();
+            return self.is_ready() && self.terminating.is_some();
         }
         match self.node_budget {
             NodeBudget::Excluded => false,

@@ -47,7 +47,7 @@ fn siblings(budget: u32, position: usize, others: Vec<Share>) -> Siblings {
     Siblings { daemon_set, budget: IntOrPercent::Int(budget), position, others }
 }
 
-/// For each node: `!` may begin, `s` its turn without a slot, `-` later, `h` held.
+/// For each node: `!` may begin, `s` its turn without a slot, `-` later, `h` may not begin.
 fn decided(own: &str, siblings: &Siblings) -> String {
     let own = share(9, ShareCourse::Rolling, own);
     let slots = Slots::of(&own, siblings);
@@ -56,7 +56,7 @@ fn decided(own: &str, siblings: &Siblings) -> String {
         Turn::Now if slots.clone().take(node) => '!',
         Turn::Now => 's',
         Turn::Later => '-',
-        Turn::Held(_) => 'h',
+        Turn::MayNotBegin(_) => 'h',
     };
     own.nodes.iter().map(one).collect()
 }
@@ -113,7 +113,7 @@ fn a_sibling_that_waits_is_named() {
         let siblings = siblings(2, 0, vec![share(1, course, "xx")]);
         let own = share(9, ShareCourse::Rolling, "oo");
         let turn = Slots::of(&own, &siblings).turn(&name(0), "rest");
-        let Turn::Held(wait) = turn else { panic!("{turn:?}") };
+        let Turn::MayNotBegin(wait) = turn else { panic!("{turn:?}") };
         wait.to_string()
     };
     assert_eq!(waits(ShareCourse::Waiting(vec![soak()])), "n/d-1: step canary soaks");

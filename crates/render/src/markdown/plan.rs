@@ -135,13 +135,13 @@ fn table(shown: &[&DaemonSetView<'_>], guards: &[Notice<'_>]) -> String {
     if base {
         header.push("By this pull request");
     }
-    let mut refused: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut blocked: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for guard in guards {
         for key in &guard.daemon_sets {
-            refused.entry(key).or_default().insert(guard.kind);
+            blocked.entry(key).or_default().insert(guard.kind);
         }
     }
-    if !refused.is_empty() {
+    if !blocked.is_empty() {
         header.push("Blocked");
     }
     let mut table = Table::new(&header);
@@ -150,8 +150,8 @@ fn table(shown: &[&DaemonSetView<'_>], guards: &[Notice<'_>]) -> String {
         if base {
             cells.push(daemon_set.base.map(asked_words).unwrap_or_default());
         }
-        if !refused.is_empty() {
-            let words = refused.get(daemon_set.key.as_str());
+        if !blocked.is_empty() {
+            let words = blocked.get(daemon_set.key.as_str());
             let words = words.into_iter().flatten().copied().collect::<Vec<_>>();
             cells.push(words.join(", "));
         }

@@ -149,7 +149,7 @@ pub(super) fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> 
             ways
         }
         Outcome::Interrupted { paused: false } => vec![on.to_owned()],
-        Outcome::Stale { change: Interference::Template { restarted: true, .. }, held: true } => {
+        Outcome::Stale { change: Interference::Template { restarted: true, .. }, paused: true } => {
             vec![
                 "to resume, and restart all pods: run it again".to_owned(),
                 "to resume without the restart: run it again with \
@@ -159,11 +159,11 @@ pub(super) fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> 
                 release,
             ]
         }
-        Outcome::Stale { held: true, .. } => {
+        Outcome::Stale { paused: true, .. } => {
             vec!["to resume: review the new plan and apply it".to_owned(), back, release]
         }
         Outcome::Done
-        | Outcome::Stale { held: false, .. }
+        | Outcome::Stale { paused: false, .. }
         | Outcome::Gone { .. }
         | Outcome::LockLost
         | Outcome::Failed { .. } => Vec::new(),
@@ -174,7 +174,7 @@ pub(super) fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> 
 pub(in crate::commands::apply) fn exit(outcome: &Outcome) -> Exit {
     match outcome {
         Outcome::Done => Exit::Done,
-        Outcome::Paused { .. } | Outcome::Stale { held: true, .. } => Exit::Paused,
+        Outcome::Paused { .. } | Outcome::Stale { paused: true, .. } => Exit::Paused,
         Outcome::Waiting { waits_for } => {
             if waits_for.iter().any(|wait| wait.kind.needs_person()) {
                 Exit::ApprovalNeeded
@@ -187,7 +187,7 @@ pub(in crate::commands::apply) fn exit(outcome: &Outcome) -> Exit {
                 Exit::Paused
             }
         },
-        Outcome::Stale { held: false, .. } | Outcome::Gone { .. } => Exit::Stale,
+        Outcome::Stale { paused: false, .. } | Outcome::Gone { .. } => Exit::Stale,
         Outcome::Interrupted { paused: _ } => Exit::Interrupted,
         Outcome::LockLost => Exit::Locked,
         Outcome::Failed { .. } => Exit::Failed,
@@ -281,7 +281,7 @@ mod tests {
                 ],
             ),
             (
-                Outcome::Stale { change: Interference::Strategy, held: false },
+                Outcome::Stale { change: Interference::Strategy, paused: false },
                 vec!["stopped: the update strategy was changed", first, last, replaced],
             ),
         ] {
@@ -348,11 +348,11 @@ mod tests {
 
     #[test]
     fn each_ending_has_its_exit_code() {
-        let held = |why| Outcome::Paused { why };
-        let stale = |held| Outcome::Stale { change: Interference::Pause, held };
+        let paused = |why| Outcome::Paused { why };
+        let stale = |paused| Outcome::Stale { change: Interference::Pause, paused };
         for (outcome, code) in [
             (Outcome::Done, 0),
-            (held(PauseReason::Timeout), 4),
+            (paused(PauseReason::Timeout), 4),
             (
                 Outcome::Aborted {
                     failed: failed(1),
@@ -362,7 +362,7 @@ mod tests {
                 },
                 4,
             ),
-            (held(not_pulled()), 4),
+            (paused(not_pulled()), 4),
             (stale(true), 4),
             (stale(false), 5),
             (Outcome::Gone { replaced_by: None }, 5),

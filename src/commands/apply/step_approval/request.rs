@@ -111,7 +111,7 @@ impl Request {
         let is_about_it = |guard: &&Guard| guard.code == GuardCode::ManagedBy;
         let guards: Vec<Guard> = plan.guards.iter().filter(is_about_it).cloned().collect();
         if !guards.is_empty() {
-            return Err(Error::Refused(guards));
+            return Err(Error::Blocked(guards));
         }
         if *is_record {
             let (daemon_set, name) = (key.clone(), approvals_name(&key.name));

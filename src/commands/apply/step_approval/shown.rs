@@ -80,7 +80,7 @@ impl Shown<'_> {
             }
             _text => {}
         }
-        shell.printer.note(DRY_RUN);
+        shell.printer.remark(DRY_RUN);
         Ok(())
     }
 

@@ -213,13 +213,16 @@ fn step(cluster: &Cluster) -> (usize, usize, Usage) {
     })
 }
 
-/// Counters at a moment: pods, available, updated.
+/// Counters at a moment, in seconds after [`BEGIN`]: pods, available, updated.
 type Moment = (i64, usize, u32, u32);
+
+/// The second at which the example begins.
+const BEGIN: i64 = 1_000;
 
 /// Syncs at each of these seconds until nothing changes; new pods are ready at once.
 fn moments(cluster: &mut Cluster, seconds: &[i64]) -> Vec<Moment> {
     let moment = |cluster: &mut Cluster, second: &i64| {
-        cluster.now = at(*second);
+        cluster.now = at(BEGIN + *second);
         for _ in 0..10 {
             let (seen, _) = cluster.sync_once();
             cluster.make_all_ready();
@@ -240,8 +243,8 @@ fn the_worked_example() {
         let mut cluster = outdated();
         cluster.edit(|spec| spec["minReadySeconds"] = json!(12));
         for pod in &mut cluster.pods {
-            pod.created = Some(at(-200).into());
-            pod.readiness = PodReadiness::Ready { since: Some(at(-100).into()) };
+            pod.created = Some(at(BEGIN - 200).into());
+            pod.readiness = PodReadiness::Ready { since: Some(at(BEGIN - 100).into()) };
         }
         cluster
     };

@@ -15,9 +15,9 @@ pub(super) fn other(
     snapshot: &Snapshot,
 ) -> Option<Guard> {
     let key = plan.key();
-    let refused = |message: String| plan.guard(GuardCode::ManagedBy, message, None, Vec::new());
+    let guard = |message: String| plan.guard(GuardCode::ManagedBy, message, None, Vec::new());
     if let Some(Unreadable { namespace: _, name, reason, .. }) = snapshot.unreadable_record(&key) {
-        return Some(refused(format!(
+        return Some(guard(format!(
             "the record of {key}, ConfigMap {name}, cannot be read ({reason}): another client \
              wrote it. To recreate it without deleting pods, run {} and apply again",
             orphaning(&key, ManagedBy::DsApply)
@@ -25,7 +25,7 @@ pub(super) fn other(
     }
     let record = live.filter(|live| live.managed_by == ManagedBy::DsApply);
     if let Some(why) = record.and_then(written_by_others) {
-        return Some(refused(format!(
+        return Some(guard(format!(
             "the record of {key}, ConfigMap {}, was changed by another client: {why}. To recreate \
              it without deleting pods, run {} and apply again",
             record_name(&key.name),
@@ -33,7 +33,7 @@ pub(super) fn other(
         )));
     }
     if snapshot.records_beside.contains(&key) {
-        return Some(refused(format!(
+        return Some(guard(format!(
             "{key} exists both as a DaemonSet and as a record, so two controllers would manage its \
              pods. Delete one of them without deleting pods: run {} or {}",
             orphaning(&key, ManagedBy::DaemonSetController),
@@ -41,24 +41,24 @@ pub(super) fn other(
         )));
     }
     match (plan.managed_by, live.map(|live| live.managed_by)) {
-        (ManagedBy::DsApply, Some(ManagedBy::DaemonSetController)) => Some(refused(format!(
+        (ManagedBy::DsApply, Some(ManagedBy::DaemonSetController)) => Some(guard(format!(
             "{key} is managed by the DaemonSet controller; the plan changes that to ds-apply. To \
              hand it over without deleting pods, run {} and apply again",
             orphaning(&key, ManagedBy::DaemonSetController)
         ))),
-        (ManagedBy::DaemonSetController, Some(ManagedBy::DsApply)) => Some(refused(format!(
+        (ManagedBy::DaemonSetController, Some(ManagedBy::DsApply)) => Some(guard(format!(
             "{key} is managed by ds-apply (it has a record); the plan changes that to the \
              DaemonSet controller. To hand it over without deleting pods, run {} and apply again. \
              To keep it managed by ds-apply, pass `--managed-by ds-apply`",
             orphaning(&key, ManagedBy::DsApply)
         ))),
         (ManagedBy::DaemonSetController, None) if has_hidden_record(&key, snapshot) => {
-            Some(refused(format!(
+            Some(guard(format!(
                 "revisions of {key} belong to a record that was not read: it is managed by \
                  ds-apply. The user may not list ConfigMaps, or the recorded snapshot has none"
             )))
         }
-        (ManagedBy::DsApply, _) if !snapshot.coverage.records => Some(refused(format!(
+        (ManagedBy::DsApply, _) if !snapshot.coverage.records => Some(guard(format!(
             "it is unknown whether {key} has a record. The user may not list ConfigMaps, or the \
              recorded snapshot has none"
         ))),

@@ -19,21 +19,21 @@ pub(in crate::plan) struct BlockedStep {
     /// The field that allows no more.
     pub limit: &'static str,
     /// The nodes that are, and that it does not change.
-    pub holders: Vec<NodeName>,
+    pub unavailable: Vec<NodeName>,
     /// Number of its nodes that wait.
     pub waiting: usize,
 }
 
 impl Stepped<'_> {
-    /// The first step that would never be complete. `unavailable` are the positions of nodes that no
-    /// wave changes.
+    /// The first step that would never be complete. `already` are the positions of unavailable nodes
+    /// that no wave changes.
     pub(super) fn blocked_step(
         &self,
         evaluation: &Evaluation<'_>,
         nodes: &[NodePlan],
         budget_views: &[BudgetView],
         waves: &[Wave],
-        unavailable: &[usize],
+        already: &[usize],
     ) -> Option<BlockedStep> {
         // In a surge, no node is without a pod.
         for wave in waves.iter().filter(|wave| wave.max_surge == 0) {
@@ -47,20 +47,26 @@ impl Stepped<'_> {
             };
             let waiting = (0..nodes.len()).filter(waits).count();
             let is_later = |at: usize| self.step_of(evaluation, at).is_some_and(|it| it > step);
-            let is_holder = |at: &usize| {
+            let is_unavailable = |at: &usize| {
                 let view = &budget_views[*at];
                 let is_stuck = view.desired
                     && view.node == NodeBudgetState::Ready
                     && view.stays_unready
                     && is_later(*at)
                     && !self.is_broken(evaluation, *at);
-                is_stuck || unavailable.contains(at)
+                is_stuck || already.contains(at)
             };
-            let holders: Vec<NodeName> =
-                (0..nodes.len()).filter(is_holder).map(|at| nodes[at].name.clone()).collect();
+            let unavailable: Vec<NodeName> =
+                (0..nodes.len()).filter(is_unavailable).map(|at| nodes[at].name.clone()).collect();
             let (allowed, limit) = tightest(wave);
-            if waiting > 0 && u32::try_from(holders.len()).unwrap_or(u32::MAX) >= allowed {
-                return Some(BlockedStep { name: name.clone(), allowed, limit, holders, waiting });
+            if waiting > 0 && u32::try_from(unavailable.len()).unwrap_or(u32::MAX) >= allowed {
+                return Some(BlockedStep {
+                    name: name.clone(),
+                    allowed,
+                    limit,
+                    unavailable,
+                    waiting,
+                });
             }
         }
         None

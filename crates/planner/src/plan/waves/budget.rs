@@ -52,7 +52,7 @@ pub(in crate::plan) enum PodBudgetState {
     OutdatedReady,
     /// Outdated and not Ready: replacing it needs no budget.
     OutdatedUnready,
-    /// Updated, and a rollout would not wait for it any longer.
+    /// Updated and not Ready, and will probably stay so.
     Failed,
     /// Anything else: running, starting, or handled by the controller.
     Other,
@@ -73,31 +73,31 @@ impl PodBudgetState {
 
 /// The nodes that count as unavailable before the first wave begins, and that no wave changes.
 #[derive(Debug, Default)]
-pub(super) struct HeldBack {
+pub(super) struct AlreadyUnavailable {
     /// Their positions.
-    pub unavailable: Vec<usize>,
+    pub nodes: Vec<usize>,
     /// Whether they use up the budget, so that other nodes have to wait for it.
     pub use_up_budget: bool,
 }
 
 /// Lets nodes wait on which a pod is not replaced for now. `skips_nodes`: whether NotReady nodes are
 /// skipped.
-pub(super) fn hold_back(
+pub(super) fn defer_nodes(
     nodes: &mut [NodePlan],
     budget_views: &[BudgetView],
     templates: &Templates,
     skips_nodes: bool,
     skip: SkipUnreadyNodes,
     max_unavailable: u32,
-) -> HeldBack {
-    let mut unavailable =
+) -> AlreadyUnavailable {
+    let mut already =
         skip_unready_nodes(nodes, budget_views, skips_nodes.then_some(templates), skip);
-    unavailable.extend((0..nodes.len()).filter(|at| budget_views[*at].has_failed()));
-    unavailable.sort_unstable();
-    let count = u32::try_from(unavailable.len()).unwrap_or(u32::MAX);
+    already.extend((0..nodes.len()).filter(|at| budget_views[*at].has_failed()));
+    already.sort_unstable();
+    let count = u32::try_from(already.len()).unwrap_or(u32::MAX);
     let use_up_budget = count >= max_unavailable
         && defer_ready_pods(nodes, budget_views, templates, count, max_unavailable);
-    HeldBack { unavailable, use_up_budget }
+    AlreadyUnavailable { nodes: already, use_up_budget }
 }
 
 /// Lets outdated pods on NotReady nodes wait, given the templates. Returns the positions of the

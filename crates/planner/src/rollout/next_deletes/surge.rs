@@ -21,13 +21,13 @@ pub(super) fn watch(view: &RolloutView<'_>, state: &State, steps: &Evaluation<'_
     let begins = waits(&[&[WaitKind::Window, WaitKind::Approval], &checks[..]].concat());
     let ends = waits(&[&[WaitKind::Soak], &checks[..]].concat());
     if outdated > 0 && !begins.is_empty() {
-        Next::Held(begins)
+        Next::MayNotBegin(begins)
     } else if !state.pods.waiting.is_empty() {
         Next::Wait { until: None }
     } else if outdated > 0 {
         Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }))
     } else if !ends.is_empty() && has_begun(state, steps) {
-        Next::Held(ends)
+        Next::MayNotBegin(ends)
     } else {
         Next::NothingLeft
     }
@@ -61,7 +61,7 @@ impl Replacement<'_, '_> {
             // The controller would surge there, too, and fail.
             [] if self.lacks_images() => Next::NotPulled,
             [] => Next::NothingLeft,
-            waits_for => Next::Held(waits_for.to_vec()),
+            waits_for => Next::MayNotBegin(waits_for.to_vec()),
         }
     }
 }

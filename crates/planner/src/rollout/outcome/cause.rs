@@ -42,6 +42,16 @@ pub struct FailedGate {
     pub nodes: Vec<NodeName>,
 }
 
+impl FailureCause {
+    /// The gate that has failed.
+    pub fn gate(&self) -> Option<&FailedGate> {
+        match self {
+            Self::Gate(gate) => Some(gate),
+            Self::Overdue(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for FailureCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

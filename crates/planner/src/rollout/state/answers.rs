@@ -27,8 +27,8 @@ const READ_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 const REMEMBER_ATTEMPTS: u32 = 3;
 
 impl Pods {
-    /// Records a `FailedCreate` event. A transient failure does not hide a recent rejection.
-    fn note_create_failed(&mut self, message: String, now: Timestamp) {
+    /// Takes a `FailedCreate` event. A transient failure does not hide a recent rejection.
+    fn receive_create_failed(&mut self, message: String, now: Timestamp) {
         let refused = is_refusal(&message);
         let stands =
             |failure: &CreateFailure| failure.refused && now.duration_since(failure.at) < GRACE;
@@ -39,13 +39,13 @@ impl Pods {
 }
 
 impl State {
-    /// Records an event without a decision, for events that arrive faster than the cluster can be
+    /// Takes an event without a decision, for events that arrive faster than the cluster can be
     /// evaluated: the next [`step`](super::step) decides on all of them.
-    pub fn note(&mut self, event: Event, now: Timestamp) {
+    pub fn receive(&mut self, event: Event, now: Timestamp) {
         match event {
             Event::Observed => {}
-            Event::Answer(answer) => self.note_answer(answer, now),
-            Event::CreateFailed { message } => self.pods.note_create_failed(message, now),
+            Event::Answer(answer) => self.receive_answer(answer, now),
+            Event::CreateFailed { message } => self.pods.receive_create_failed(message, now),
             Event::Interrupt => {
                 let stop = match self.stop {
                     None => Stop::Interrupted,
@@ -60,7 +60,7 @@ impl State {
         }
     }
 
-    fn note_answer(&mut self, answer: Answer, now: Timestamp) {
+    fn receive_answer(&mut self, answer: Answer, now: Timestamp) {
         match answer {
             Answer::Written(Ok(written)) => {
                 self.writing.request = RequestState::Idle;
@@ -69,12 +69,10 @@ impl State {
                 self.writing.version = Some(written);
                 self.failing = None;
             }
-            Answer::Written(Err(
-                Failure::Forbidden { .. }
-                | Failure::Refused { .. }
-                | Failure::ChangesTemplate
-                | Failure::Unknown { .. },
-            )) if self.writing.last == Some(Purpose::AddFailedGate) => {
+            Answer::Written(Err(failure))
+                if self.writing.last == Some(Purpose::AddFailedGate)
+                    && (failure.is_permanent() || matches!(failure, Failure::Unknown { .. })) =>
+            {
                 // The gate is named by the outcome, too, which must not become another one.
                 self.writing.request = RequestState::Idle;
                 self.writing.done.insert(Purpose::AddFailedGate);
@@ -82,7 +80,7 @@ impl State {
             Answer::Written(Err(failure)) => {
                 self.writing.request = self.came_to_nothing(Attempt::Write, failure, now);
             }
-            Answer::Deleted { uid, result } => self.note_deleted(uid, result, now),
+            Answer::Deleted { uid, result } => self.receive_deleted(uid, result, now),
             Answer::Annotated { revision: _, result } => {
                 self.annotating = match result {
                     Ok(()) => {
@@ -104,17 +102,17 @@ impl State {
                 self.reading_approvals = RequestState::RetryAt(now + READ_AGAIN);
             }
             Answer::Checked { question, response } => {
-                self.checks.note(&self.task.pace, &question, &response);
+                self.checks.receive(&self.task.pace, &question, &response);
             }
             Answer::PullerCreated { node, result } => {
-                if let Err(failure @ (Failure::Forbidden { .. } | Failure::Refused { .. })) =
-                    &result
+                if let Err(failure) = result.as_ref()
+                    && failure.is_permanent()
                 {
                     self.fatal = Some((Attempt::Pull, failure.clone()));
                 }
-                self.pulls.note_created(node, result, now);
+                self.pulls.receive_created(node, result, now);
             }
-            Answer::PullerRemoved { uid, result } => self.pulls.note_removed(&uid, &result, now),
+            Answer::PullerRemoved { uid, result } => self.pulls.receive_removed(&uid, &result, now),
             Answer::Noted(Ok(())) => {
                 self.failing = None;
                 self.note = self.noting.sent.take();
@@ -126,7 +124,7 @@ impl State {
         }
     }
 
-    fn note_deleted(&mut self, uid: Uid, result: Result<(), Failure>, now: Timestamp) {
+    fn receive_deleted(&mut self, uid: Uid, result: Result<(), Failure>, now: Timestamp) {
         match result {
             // Deleted by this run or by another client: the pod is gone or terminating.
             Ok(()) | Err(Failure::Conflict | Failure::Gone) => {
@@ -156,19 +154,16 @@ impl State {
         failure: Failure,
         now: Timestamp,
     ) -> RequestState {
-        let pause = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
-        match failure {
-            Failure::Forbidden { .. } | Failure::Refused { .. } | Failure::ChangesTemplate => {
-                self.fatal = Some((request, failure));
-            }
-            Failure::Conflict | Failure::Gone | Failure::Unknown { .. } => {
-                let before = self.failing.as_ref().filter(|failing| {
-                    failing.request == request && now.duration_since(failing.last) < FORGOTTEN
-                });
-                let since = before.map_or(now, |failing| failing.since);
-                self.failing = Some(Failing { since, last: now, request, failure });
-            }
+        let delay = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
+        if failure.is_permanent() {
+            self.fatal = Some((request, failure));
+        } else {
+            let before = self.failing.as_ref().filter(|failing| {
+                failing.request == request && now.duration_since(failing.last) < FORGOTTEN
+            });
+            let since = before.map_or(now, |failing| failing.since);
+            self.failing = Some(Failing { since, last: now, request, failure });
         }
-        RequestState::RetryAt(now + pause)
+        RequestState::RetryAt(now + delay)
     }
 }

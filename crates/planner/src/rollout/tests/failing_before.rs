@@ -32,7 +32,9 @@ fn half_rolled(nodes: usize, budget: usize) -> Sim {
 fn change_a_label(task: &mut Task) {
     match &mut task.goal {
         Goal::Apply(target) => target.changes = true,
-        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => unreachable!(),
+        Goal::RollBack | Goal::Roll(_) | Goal::Release { .. } | Goal::RemovePullers => {
+            unreachable!()
+        }
     }
 }
 
@@ -47,6 +49,20 @@ fn a_pod_that_failed_before_an_undo_uses_budget_and_aborts_nothing() {
     assert_eq!((run.pause(), declared(&run.sim)), (None, rolling(&json!(2))));
     assert_eq!(run.most_unavailable, 2, "the failing pod and one more");
     assert_eq!(left(&run), ["node-5"]);
+}
+
+/// A pod that crashes again and again, between two crashes: its containers are up, but not Ready.
+#[test]
+fn restarts_before_an_undo_abort_nothing() {
+    let mut sim = half_rolled(6, 2);
+    let created = sim.now() - SignedDuration::from_secs(300);
+    let mut pods = sim.cluster.pods.iter_mut();
+    let pod = pods.find(|pod| pod.node().is_some_and(|it| *it == *"node-5")).unwrap();
+    pod.container_failure = None;
+    pod.restarts = PolicySpec::default().max_restarts + 1;
+    pod.created = Some(created.into());
+    let run = Run::apply(sim, "v1").finish();
+    assert_eq!((run.outcome(), left(&run)), (&Outcome::Done, vec!["node-5".to_owned()]));
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn an_incomplete_rollback_is_completed() {
     let mut run = interrupted_rollback();
     let writes = run.sim.writes.len();
     run.restart("v2");
-    assert_eq!(run.task.goal, Goal::GoBack);
+    assert_eq!(run.task.goal, Goal::RollBack);
     let run = run.finish();
     let Outcome::Aborted { failed, rolled_back: Some(RolledBack::Fully), .. } = run.outcome()
     else {
@@ -190,7 +190,7 @@ fn a_rollback_ends_when_another_client_resumes() {
     run.restart("v2");
     run.sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = json!("v3"));
     let run = run.finish();
-    let Outcome::Stale { held: true, .. } = run.outcome() else { panic!("{}", run.outcome()) };
+    let Outcome::Stale { paused: true, .. } = run.outcome() else { panic!("{}", run.outcome()) };
     assert_eq!((run.images().get("v2"), run.sim.live_image()), (Some(&2), "v3".to_owned()));
 }
 

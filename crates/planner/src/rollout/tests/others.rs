@@ -38,9 +38,10 @@ fn interference_is_named_and_nothing_more_is_deleted() {
                 });
             },
             |it| match it {
-                Outcome::Stale { change: Interference::Template { restarted, .. }, held: true } => {
-                    *restarted
-                }
+                Outcome::Stale {
+                    change: Interference::Template { restarted, .. },
+                    paused: true,
+                } => *restarted,
                 _ => false,
             },
         ),
@@ -48,9 +49,10 @@ fn interference_is_named_and_nothing_more_is_deleted() {
             "rollout undo",
             |sim| sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v1".into()),
             |it| match it {
-                Outcome::Stale { change: Interference::Template { revision, .. }, held: true } => {
-                    revision.is_some()
-                }
+                Outcome::Stale {
+                    change: Interference::Template { revision, .. },
+                    paused: true,
+                } => revision.is_some(),
                 _ => false,
             },
         ),
@@ -61,12 +63,12 @@ fn interference_is_named_and_nothing_more_is_deleted() {
                 sim.idle = true;
                 sim.edit(|spec| spec["updateStrategy"] = rolling(&json!(1)));
             },
-            |it| matches!(it, Outcome::Stale { change: Interference::Strategy, held: false }),
+            |it| matches!(it, Outcome::Stale { change: Interference::Strategy, paused: false }),
         ),
         (
             "the annotation is removed",
             |sim| sim.cluster.daemon_set.annotations = std::iter::empty::<(&str, &str)>().collect(),
-            |it| matches!(it, Outcome::Stale { change: Interference::Strategy, held: true }),
+            |it| matches!(it, Outcome::Stale { change: Interference::Strategy, paused: true }),
         ),
         (
             "the annotation is invalid",
@@ -74,7 +76,7 @@ fn interference_is_named_and_nothing_more_is_deleted() {
                 sim.cluster.daemon_set.annotations =
                     [(ROLLOUT_ANNOTATION, "{")].into_iter().collect();
             },
-            |it| matches!(it, Outcome::Stale { change: Interference::Pause, held: true }),
+            |it| matches!(it, Outcome::Stale { change: Interference::Pause, paused: true }),
         ),
         (
             "deleted",
@@ -112,7 +114,7 @@ fn a_pause_that_another_run_aborted_ends_this_run() {
     run.sim.cluster.daemon_set.annotations = [(ROLLOUT_ANNOTATION, text)].into_iter().collect();
     run.sim.touch();
     let run = run.finish();
-    assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Pause, held: true });
+    assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Pause, paused: true });
 }
 
 #[test]
@@ -381,7 +383,7 @@ fn roll_needs_on_delete_and_its_template() {
     use super::run::task;
     use crate::rollout::{Extent, Goal};
     let run = Run::new(Sim::of(3, &json!(1)), task(Goal::Roll(Extent::All))).finish();
-    assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Strategy, held: false });
+    assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Strategy, paused: false });
     let mut sim = Sim::with_strategy(3, &on_delete());
     sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v2".into());
     sim.pass(1);

@@ -357,7 +357,7 @@ fn pullers_that_cannot_be_removed_do_not_keep_a_run_from_its_end() {
     for second in 0..600 {
         let now = Timestamp::from_second(second).unwrap();
         for (_, uid) in answers.extract_if(.., |(at, _)| *at <= second) {
-            pulls.note_removed(&uid, &Err(Failure::Unknown { message: "late".into() }), now);
+            pulls.receive_removed(&uid, &Err(Failure::Unknown { message: "late".into() }), now);
         }
         let pre_pull = PrePull::default();
         let input = PullInput { next: &[], pullers: &pullers, images: "new", pre_pull, now };

@@ -217,7 +217,7 @@ impl Run {
         let digest = template_digest(target.template.raw());
         let rolls_back = self.task.pace.on_failure == OnFailure::Rollback;
         self.task.goal = if rolls_back && is_rolling_back(&self.sim.seen().observed(), &digest) {
-            Goal::GoBack
+            Goal::RollBack
         } else if self.sim.has_failed(&digest) {
             return;
         } else {

@@ -116,7 +116,7 @@ impl World {
         let approvals = self.approvals.clone();
         let windows = self.observer.rules.windows;
         let mut run = Run::apply(sim, &image).with(|task| {
-            task.goal = if rolls_back { Goal::GoBack } else { Goal::Apply(to) };
+            task.goal = if rolls_back { Goal::RollBack } else { Goal::Apply(to) };
             task.pace = policy;
             task.note = note;
             task.approvals = approvals;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
 use crate::plan::{PauseState, PausedRollout, keeps_template, record_after};
-use crate::rollout::observed_cluster::is_older;
+use crate::rollout::observed_cluster::is_older_version;
 use crate::rollout::write::provenance;
 use crate::rollout::{Precondition, Provenance, Purpose, Write};
 use daemonset::model::{Labels, RevisionNumber, RevisionRef};
@@ -171,6 +171,6 @@ fn versions_are_integers_of_any_length() {
         ("abc", "10", false),
         ("9", "x", false),
     ] {
-        assert_eq!(is_older(version, than), want, "{version} {than}");
+        assert_eq!(is_older_version(version, than), want, "{version} {than}");
     }
 }

@@ -59,7 +59,7 @@ impl fmt::Display for Holder {
 
 /// A DaemonSet's lease at the time it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseRecord {
+pub struct LiveLease {
     /// `holderIdentity`; empty when the lease is not held.
     pub(super) holder: String,
     /// `leaseDurationSeconds`.
@@ -144,7 +144,7 @@ fn named(identity: &str, annotation: Option<&str>) -> String {
     }
 }
 
-impl LeaseRecord {
+impl LiveLease {
     pub(crate) fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
         let Wire { metadata, spec } = serde_json::from_slice(json)?;
         Ok(Self {
@@ -210,7 +210,7 @@ pub(super) fn new_lease(key: &DaemonSetKey, holder: &Holder, lease: Duration, no
 }
 
 /// The patch that makes `holder` the holder of the lease `before`.
-pub(super) fn taken(before: &LeaseRecord, holder: &Holder, lease: Duration, now: &str) -> Value {
+pub(super) fn taken(before: &LiveLease, holder: &Holder, lease: Duration, now: &str) -> Value {
     json!({
         "metadata": {"resourceVersion": before.version, "annotations": annotations(holder)},
         "spec": {
@@ -224,7 +224,7 @@ pub(super) fn taken(before: &LeaseRecord, holder: &Holder, lease: Duration, now:
 }
 
 /// The patch that renews a lease.
-pub(super) fn renewed(before: &LeaseRecord, now: &str) -> Value {
+pub(super) fn renewed(before: &LiveLease, now: &str) -> Value {
     json!({
         "metadata": {"resourceVersion": before.version},
         "spec": {"renewTime": now},
@@ -232,7 +232,7 @@ pub(super) fn renewed(before: &LeaseRecord, now: &str) -> Value {
 }
 
 /// The patch that releases a lease. Its other annotations stay.
-pub(super) fn released(before: &LeaseRecord) -> Value {
+pub(super) fn released(before: &LiveLease) -> Value {
     json!({
         "metadata": {
             "resourceVersion": before.version,
@@ -243,7 +243,7 @@ pub(super) fn released(before: &LeaseRecord) -> Value {
 }
 
 /// The patch that sets annotations of a lease; `None` removes one.
-pub(super) fn noted(before: &LeaseRecord, notes: &BTreeMap<&str, Option<&str>>) -> Value {
+pub(super) fn noted(before: &LiveLease, notes: &BTreeMap<&str, Option<&str>>) -> Value {
     json!({"metadata": {"resourceVersion": before.version, "annotations": notes}})
 }
 
@@ -290,8 +290,8 @@ mod tests {
                 "metadata": {"resourceVersion": "7", "annotations": {HOLDER_ANNOTATION: annotation}},
                 "spec": {"holderIdentity": identity},
             });
-            let record = LeaseRecord::read(lease.to_string().as_bytes()).unwrap();
-            assert_eq!(record.holder().as_deref(), want, "{identity}");
+            let live = LiveLease::read(lease.to_string().as_bytes()).unwrap();
+            assert_eq!(live.holder().as_deref(), want, "{identity}");
         }
         let full =
             Holder { user: "alice".to_owned(), run: Some("https://r/1".to_owned()), ..holder() };
@@ -307,12 +307,12 @@ mod tests {
             (json!({"leaseDurationSeconds": 3, "leaseTransitions": 4}), 3, 4),
         ] {
             let json = json!({"metadata": {"resourceVersion": "7"}, "spec": spec}).to_string();
-            let record = LeaseRecord::read(json.as_bytes()).unwrap();
-            assert!(!record.is_held());
-            let got = (record.lease.as_secs(), record.transitions, record.version.as_str());
+            let live = LiveLease::read(json.as_bytes()).unwrap();
+            assert!(!live.is_held());
+            let got = (live.lease.as_secs(), live.transitions, live.version.as_str());
             assert_eq!(got, (lease, transitions, "7"), "{json}");
         }
-        assert!(LeaseRecord::read(b"{}").is_err(), "it needs a resource version");
+        assert!(LiveLease::read(b"{}").is_err(), "it needs a resource version");
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         let lease = Duration::from_millis(2_500);
         let mut written = new_lease(&key, &holder(), lease, "2026-01-01T00:00:00.000000Z");
         written["metadata"]["resourceVersion"] = "1".into();
-        let first = LeaseRecord::read(written.to_string().as_bytes()).unwrap();
+        let first = LiveLease::read(written.to_string().as_bytes()).unwrap();
         assert_eq!((first.holder.as_str(), first.lease), ("build-7_5_abc", Duration::from_secs(3)));
         for patch in [
             taken(&first, &holder(), lease, "x"),
