@@ -16,7 +16,7 @@ use planner::plan::{
     PausedRollout, PrePullForecast, PrePullPlan, Reason, RevisionKind, RevisionPlan, SharedBudget,
     Strategy, Wave, Zones,
 };
-use planner::words::count;
+use planner::words::{count, grouped};
 
 /// One DaemonSet of a plan.
 #[derive(Debug)]
@@ -407,28 +407,27 @@ fn strategy_words(strategy: Strategy, waves: &[Wave]) -> String {
         Strategy::OnDelete if let Some(wave) = waves.first() => {
             format!(
                 "OnDelete, this run replaces pods, at most {} unavailable",
-                wave.max_unavailable
+                grouped(wave.max_unavailable)
             )
         }
         Strategy::OnDelete => "OnDelete, a pod is replaced after it is deleted manually".to_owned(),
-        Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired } => {
-            format!("RollingUpdate, at most {max_unavailable} of {desired} unavailable")
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired } => {
+            let [unavailable, surge, desired] = [max_unavailable, max_surge, desired].map(grouped);
+            let surges = format!("new pod before old on at most {surge} of {desired} at a time");
+            match (max_unavailable, max_surge) {
+                (_, 0) => format!("RollingUpdate, at most {unavailable} of {desired} unavailable"),
+                (0, _) => format!("RollingUpdate, {surges}"),
+                _ => format!("RollingUpdate, {surges}, at most {unavailable} unavailable"),
+            }
         }
-        Strategy::RollingUpdate { max_unavailable: 0, max_surge, desired } => {
-            format!(
-                "RollingUpdate, new pod before old on at most {max_surge} of {desired} at a time"
-            )
-        }
-        Strategy::RollingUpdate { max_unavailable, max_surge, desired } => format!(
-            "RollingUpdate, new pod before old on at most {max_surge} of {desired} at a time, \
-             at most {max_unavailable} unavailable"
-        ),
     }
 }
 
 fn counters_words(counters: Counters) -> String {
     let Counters { desired, current, ready, updated, available, unavailable, misscheduled } =
         counters;
+    let [desired, current, ready, updated, available, unavailable, misscheduled] =
+        [desired, current, ready, updated, available, unavailable, misscheduled].map(grouped);
     format!(
         "now {desired} desired, {current} current, {ready} ready, {updated} up to date, \
          {available} available, {unavailable} unavailable, {misscheduled} misscheduled"

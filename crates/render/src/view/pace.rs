@@ -3,7 +3,7 @@
 use crate::neutral;
 use daemonset::model::{MinReady, Ramp};
 use planner::plan::Wave;
-use planner::words::count;
+use planner::words::{count, grouped};
 
 /// `, first a-01 alone, then 2, 4 and so on, at most 42 at a time`; nothing for a single node.
 pub(super) fn pace(wave: &Wave) -> String {
@@ -13,21 +13,22 @@ pub(super) fn pace(wave: &Wave) -> String {
     let most = rounds.iter().copied().max().unwrap_or_default();
     let mut sizes: Vec<u32> = rounds.iter().copied().filter(|size| *size > 1).collect();
     sizes.dedup();
+    let at_most = grouped(most);
     match (wave.ramp, most, &rounds[..], &sizes[..]) {
-        (Ramp::None, ..) => format!(", at most {} at a time", wave.at_a_time()),
+        (Ramp::None, ..) => format!(", at most {} at a time", grouped(wave.at_a_time())),
         (Ramp::Double, 0 | 1, ..) => ", at most 1 at a time".to_owned(),
         (Ramp::Double, _, [_, second], _) => format!(", first {first} alone, then {second}"),
         (Ramp::Double, _, [_, second, third], _) if second != third => {
             format!(", first {first} alone, then {second}, then {third}")
         }
         (Ramp::Double, _, _, [_]) => {
-            format!(", first {first} alone, then at most {most} at a time")
+            format!(", first {first} alone, then at most {at_most} at a time")
         }
         (Ramp::Double, _, _, [2, last] | [2, last, ..]) if *last == most => {
-            format!(", first {first} alone, then 2, at most {most} at a time")
+            format!(", first {first} alone, then 2, at most {at_most} at a time")
         }
         (Ramp::Double, ..) => {
-            format!(", first {first} alone, then 2, 4 and so on, at most {most} at a time")
+            format!(", first {first} alone, then 2, 4 and so on, at most {at_most} at a time")
         }
     }
 }
@@ -77,6 +78,7 @@ mod tests {
             (20, 3, Ramp::Double, ", first n-0 alone, then 2, at most 3 at a time"),
             (50, 9, Ramp::Double, ", first n-0 alone, then 2, 4 and so on, at most 9 at a time"),
             (50, 9, Ramp::None, ", at most 9 at a time"),
+            (9_000, 1_200, Ramp::None, ", at most 1,200 at a time"),
         ] {
             assert_eq!(pace(&wave(nodes, budget, ramp)), want, "{nodes} by {budget}");
         }
