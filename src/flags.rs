@@ -20,7 +20,7 @@ use super::error::Error;
 use super::signature::SignatureFlags;
 use daemonset::model::{LabelSelector, ManagedBy, NamespaceName, Node};
 use name::{GivenName, NAME};
-use planner::plan::ShownValues;
+use planner::plan::{ShownValues, zones};
 use render::{CommentId, MarkdownOptions};
 use source::ReferenceName;
 
@@ -269,9 +269,8 @@ impl CommentFlags {
             let none = self.name.is_none();
             return if none { Ok(MarkdownOptions::default()) } else { Err(Error::CommentUnread) };
         }
-        let zones = nodes.iter().filter_map(|node| Some((node.name.clone(), node.zone()?.into())));
         let comment = self.name.clone().unwrap_or_default();
-        Ok(MarkdownOptions { comment, verbose, zones: zones.collect() })
+        Ok(MarkdownOptions { comment, verbose, zones: zones(nodes) })
     }
 }
 

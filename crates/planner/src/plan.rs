@@ -65,7 +65,7 @@ pub use document::{
     Forecast, ForecastSpan, Guard, GuardCode, NewPods, NodePlan, Plan, PlanKind, PodPlan,
     PrePullForecast, PrePullPlan, RevisionKind, RevisionPlan, RevisionTotals, SharedBudget,
     SourceInfo, SpanKind, StepForecast, StepPlan, StepState, Strategy, TargetRevision, Totals,
-    Warning, Wave, Zones,
+    Warning, Wave, Zones, zones,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,

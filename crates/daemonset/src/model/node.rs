@@ -77,9 +77,9 @@ impl Node {
     }
 
     /// Its zone, from the well-known label, or from the label used before Kubernetes 1.17.
-    pub fn zone(&self) -> Option<&str> {
+    pub fn zone(&self) -> Option<&ArcStr> {
         let labels = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"];
-        labels.into_iter().find_map(|label| self.labels.get(label))
+        labels.into_iter().find_map(|label| self.labels.shared(label))
     }
 }
 

@@ -30,7 +30,7 @@ pub use new_pods::{Access, NewPods};
 pub(super) use nodes::rounds;
 pub use nodes::{Action, Approved, Fate, NodePlan, PodPlan, StepPlan, StepState, Wave};
 pub use notices::{Guard, GuardCode, Warning};
-pub use origin::{ClusterSummary, SourceInfo, Zones};
+pub use origin::{ClusterSummary, SourceInfo, Zones, zones};
 pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
 
 /// All changes that applying the source would make to the cluster, with their reasons.

@@ -1,10 +1,9 @@
 //! The document around its parts: its options, its length, and the marker by which a comment is
 //! found.
 
-use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use daemonset::model::NodeName;
+use planner::plan::Zones;
 
 /// Maximum length of a document, in bytes of UTF-8, and so also in characters and UTF-16 units.
 /// GitHub refuses comments of more than 65,536 characters.
@@ -18,7 +17,7 @@ pub struct MarkdownOptions {
     /// Whether every node is listed with its pods, and values are in full length, within the limit.
     pub verbose: bool,
     /// The zone of each node, if known.
-    pub zones: BTreeMap<NodeName, Box<str>>,
+    pub zones: Zones,
 }
 
 /// The id of a comment, unique in a pull request, by which the comment is found and updated.

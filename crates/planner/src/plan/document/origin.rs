@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use daemonset::model::{Cascade, ClusterInfo, NamespaceName, NodeName, Snapshot, Uid};
+use daemonset::model::{Cascade, ClusterInfo, NamespaceName, Node, NodeName, Snapshot, Uid};
 
 /// Origin of the manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -65,19 +65,12 @@ pub struct ClusterSummary {
     pub zones: Zones,
 }
 
-/// Zones by node. Nodes of one zone share its name.
+/// Zones by node.
 pub type Zones = BTreeMap<NodeName, ArcStr>;
 
 /// The zone of each node that is in one.
-fn zones(snapshot: &Snapshot) -> Zones {
-    let mut names: BTreeSet<ArcStr> = BTreeSet::new();
-    let mut zones = Zones::new();
-    for (node, zone) in snapshot.nodes.iter().filter_map(|node| Some((&node.name, node.zone()?))) {
-        let name = names.get(zone).cloned().unwrap_or_else(|| zone.into());
-        names.insert(name.clone());
-        zones.insert(node.clone(), name);
-    }
-    zones
+pub fn zones(nodes: &[Node]) -> Zones {
+    nodes.iter().filter_map(|node| Some((node.name.clone(), node.zone()?.clone()))).collect()
 }
 
 impl From<&Snapshot> for ClusterSummary {
@@ -90,7 +83,7 @@ impl From<&Snapshot> for ClusterSummary {
             observed_at: snapshot.observed_at,
             nodes: u32::try_from(snapshot.nodes.len()).unwrap_or(u32::MAX),
             snapshot: file,
-            zones: zones(snapshot),
+            zones: zones(&snapshot.nodes),
         }
     }
 }
