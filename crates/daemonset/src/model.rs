@@ -11,6 +11,7 @@ mod commit;
 mod daemon_set;
 mod desired;
 mod faults;
+mod interner;
 mod label_selector;
 mod labels;
 mod lease;
@@ -46,11 +47,12 @@ pub use faults::{
     ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent,
     NodeSelection, Period, RehearsedAnswer, RehearsedApproval, RehearsedCheck, Span,
 };
+pub use interner::Interner;
 pub use label_selector::{
     ExpectedToken, LabelSelector, LabelSelectorRequirement, ParseLabelSelectorError, is_label_key,
     is_label_value,
 };
-pub use labels::{Interner, Labels};
+pub use labels::Labels;
 pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates, lease_name};
 pub use min_ready::MinReady;
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName};

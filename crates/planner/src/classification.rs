@@ -9,9 +9,8 @@
 //! - A node is Ready, or NotReady and skipped, or NotReady and counted against the budget
 //!   ([`NodeBudget`], [`SkippedNodes`]).
 //!
-//! Two terms are stricter than upstream. An updated pod is available only if none of its containers
-//! has started or ended meanwhile; and a pod is updated only by its hash label, not by its
-//! generation label. Not here: any decision.
+//! *Available* and *updated* are stricter than upstream (`daemonset::controller` says how). Not here: any
+//! decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 

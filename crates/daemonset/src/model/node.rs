@@ -13,11 +13,11 @@ pub struct Node {
     pub uid: Uid,
     /// All labels.
     pub labels: Labels,
-    /// `spec.taints`. A cordon is one of them.
+    /// `spec.taints`; a cordoned node has one more.
     pub taints: Box<[Taint]>,
     /// `spec.unschedulable`, for display; placement uses the taint.
     pub unschedulable: bool,
-    /// Condition `Ready`. Never a filter for placement.
+    /// Condition `Ready`, which counts for budgets. Never a filter for placement.
     pub readiness: NodeReadiness,
     /// `status.conditions`, in the order of their types. Only the checks of a policy use them.
     pub conditions: Box<[NodeCondition]>,
@@ -45,7 +45,7 @@ pub enum ConditionStatus {
     True,
     /// `False`.
     False,
-    /// `Unknown`; also any other text, of which nobody says what it means.
+    /// `Unknown`; also any other text, which has no meaning upstream.
     Unknown,
 }
 

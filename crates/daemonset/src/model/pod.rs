@@ -85,7 +85,8 @@ pub enum PodPhase {
 pub enum PodReadiness {
     /// Not `True`, or no such condition.
     NotReady {
-        /// Time of the transition from Ready (`lastTransitionTime`); `None` if it never was Ready.
+        /// Time of the transition from Ready (`lastTransitionTime`); `None` if it never was Ready, as
+        /// far as its status shows.
         since: Option<Time>,
     },
     /// `True` since this moment (`lastTransitionTime`).
@@ -106,8 +107,7 @@ pub struct ContainerFailure {
     pub message: Box<str>,
 }
 
-/// The kubelet's message about a pod that is not Ready and has not failed, and its last warning
-/// event.
+/// The kubelet's message about a pod that is not Ready, and its last warning event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unready {
     /// The reason for waiting.
@@ -160,7 +160,8 @@ impl Pod {
     }
 
     /// Upstream's `IsPodAvailable`: Ready for `min_ready_seconds`, boundary included. It also
-    /// holds for terminating pods; planning uses [`Pod::serves`].
+    /// holds for terminating pods; budgets use [`Pod::serves`], and for new pods
+    /// [`Pod::has_stayed_up`].
     pub fn is_available(&self, min_ready_seconds: u32, now: Timestamp) -> bool {
         match self.readiness {
             PodReadiness::NotReady { since: _ } => false,

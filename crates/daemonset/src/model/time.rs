@@ -1,9 +1,8 @@
 //! The times in objects, small: a cluster has hundreds of thousands.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::num::NonZeroU32;
-
-use std::cmp::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// `metadata.uid`: an object's identity, never used again after it is deleted.
+/// `metadata.uid`: an object's identity, never used again after it is deleted. In order, UUIDs come
+/// before other texts.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(transparent)]
 pub struct Uid(#[schemars(with = "String")] Form);
@@ -16,7 +17,7 @@ pub struct Uid(#[schemars(with = "String")] Form);
 /// Each text has one form only, so that equal texts are equal.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Form {
-    /// A UUID in the form in which API servers write it, as all of them do.
+    /// A UUID in the form in which API servers write it.
     Uuid(Uuid),
     /// Any other text.
     Text(ArcStr),
@@ -41,7 +42,7 @@ impl From<&str> for Uid {
     fn from(text: &str) -> Self {
         let uuid = Uuid::try_parse_ascii(text.as_bytes()).ok().map(Form::Uuid).map(Self);
         // Other forms of a UUID, such as with capital letters, are other texts.
-        uuid.filter(|uuid| uuid == text).unwrap_or_else(|| Self(Form::Text(text.into())))
+        uuid.filter(|uid| uid == text).unwrap_or_else(|| Self(Form::Text(text.into())))
     }
 }
 

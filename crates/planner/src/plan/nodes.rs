@@ -102,7 +102,7 @@ pub(super) fn planned_nodes(
         adopted: daemon_set_view.pods.adopted.iter().map(|pod| &pod.uid).collect(),
         described,
     };
-    let now = Immediate::of(&manage(&planner.view, FailedPods::Unknown));
+    let immediate = Immediate::of(&manage(&planner.view, FailedPods::Unknown));
     let all = 0..planner.view.fleet.nodes().len();
     let is_reported = |at: &usize| described == Described::All || !planner.is_idle(*at);
     // Plans are large and there may be many: allocate memory for them once.
@@ -111,7 +111,7 @@ pub(super) fn planned_nodes(
         (Vec::with_capacity(reported), Vec::with_capacity(reported));
     for at in all.clone().filter(is_reported) {
         let PlannedNode { mut plan, budget_view } =
-            planner.outcome(at, &planner.view.fleet.nodes()[at], &now);
+            planner.planned(at, &planner.view.fleet.nodes()[at], &immediate);
         match nodes.last() {
             Some(NodePlan { reasons, .. }) if *reasons == plan.reasons => {
                 plan.reasons = Arc::clone(reasons);
@@ -132,16 +132,16 @@ pub(super) fn planned_nodes(
 }
 
 impl NodePlanner<'_> {
-    fn outcome(&self, at: usize, node: &Node, now: &Immediate) -> PlannedNode {
+    fn planned(&self, at: usize, node: &Node, immediate: &Immediate) -> PlannedNode {
         let placement = &self.view.placements[at];
         let here = self.view.pods.at(at);
         let fates: Vec<(&Pod, PodFate)> =
-            here.iter().map(|pod| (*pod, self.fate(pod, now))).collect();
-        let verdict = self.verdict(placement, &fates, now.creates_on(node));
+            here.iter().map(|pod| (*pod, self.fate(pod, immediate))).collect();
+        let decision = self.decision(placement, &fates, immediate.creates_on(node));
         let budget_view = BudgetView {
             desired: placement.may_start,
-            node: node_standing(node, self.view.now),
-            pod: self.pod_standing(&fates),
+            node: node_budget_state(node, self.view.now),
+            pod: self.pod_budget_state(&fates),
             update: self.update(&fates),
             has_available_pod: fates.iter().any(|(pod, _)| self.is_available(pod)),
             restarts: fates.iter().map(|(pod, _)| pod.restarts).max().unwrap_or(0),
@@ -151,13 +151,13 @@ impl NodePlanner<'_> {
         };
         let mut plan = NodePlan {
             name: node.name.clone(),
-            action: verdict.action,
+            action: decision.action,
             wave: None,
             pods: Box::default(),
             reasons: Arc::default(),
         };
-        if verdict.action != Action::Keep || self.described == Described::All {
-            self.describe(&mut plan, &fates, placement, verdict.reasons);
+        if decision.action != Action::Keep || self.described == Described::All {
+            self.describe(&mut plan, &fates, placement, decision.reasons);
         }
         PlannedNode { plan, budget_view }
     }
@@ -187,10 +187,10 @@ impl NodePlanner<'_> {
     }
 
     /// The fate of a pod on an existing node.
-    fn fate(&self, pod: &Pod, now: &Immediate) -> PodFate {
+    fn fate(&self, pod: &Pod, immediate: &Immediate) -> PodFate {
         if pod.terminating {
             PodFate::Leaving
-        } else if let Some(reason) = now.deletes.get(&pod.uid) {
+        } else if let Some(reason) = immediate.deletes.get(&pod.uid) {
             PodFate::DeletedNow(reason.clone())
         } else if pod.phase == PodPhase::Failed {
             // The controller deletes one failed pod per node at a time; the others follow.
@@ -203,7 +203,7 @@ impl NodePlanner<'_> {
     }
 
     /// The net effect on a node and its reasons.
-    fn verdict(
+    fn decision(
         &self,
         placement: &Placement,
         fates: &[(&Pod, PodFate)],
@@ -226,7 +226,7 @@ impl NodePlanner<'_> {
             let outdated = fates.iter().find(|(_, fate)| *fate == PodFate::Outdated);
             let why = outdated.map(|(pod, _)| self.templates.outdated(pod));
             let obstacle = obstacle_to_successor(placement, fates);
-            return self.outdated_verdict(obstacle, why, reasons);
+            return self.outdated_decision(obstacle, why, reasons);
         }
         if has(&PodFate::Updated) {
             let action = if deletes { Action::Delete } else { Action::Keep };
@@ -239,20 +239,20 @@ impl NodePlanner<'_> {
     }
 
     /// The net effect on a node with an outdated pod that the controller does not delete at once.
-    /// `now` has the reasons for the pods that it does delete at once.
-    fn outdated_verdict(
+    /// `immediate` has the reasons for the pods that it does delete at once.
+    fn outdated_decision(
         &self,
         obstacle: Option<&Arc<Obstacle>>,
         outdated: Option<Reason>,
-        now: Vec<Reason>,
+        immediate: Vec<Reason>,
     ) -> NodeDecision {
         let strategy = &self.view.owner.spec.update_strategy;
         let (action, main) = match (strategy, obstacle) {
-            (UpdateStrategy::OnDelete, _) if now.is_empty() => {
+            (UpdateStrategy::OnDelete, _) if immediate.is_empty() => {
                 (Action::Wait, Some(Reason::OnDelete))
             }
             (UpdateStrategy::OnDelete, _) => {
-                let reasons = now.into_iter().chain([Reason::OnDelete]).collect();
+                let reasons = immediate.into_iter().chain([Reason::OnDelete]).collect();
                 return NodeDecision { action: Action::Delete, reasons };
             }
             (UpdateStrategy::RollingUpdate { .. }, Some(obstacle)) => {
@@ -264,7 +264,7 @@ impl NodePlanner<'_> {
             }
             (UpdateStrategy::RollingUpdate { .. }, None) => (Action::Replace, outdated),
         };
-        NodeDecision { action, reasons: main.into_iter().chain(now).collect() }
+        NodeDecision { action, reasons: main.into_iter().chain(immediate).collect() }
     }
 
     fn pod_plan(
@@ -296,7 +296,7 @@ impl NodePlanner<'_> {
         pod_plan(pod, fate, reason)
     }
 
-    fn pod_standing(&self, fates: &[(&Pod, PodFate)]) -> PodBudgetState {
+    fn pod_budget_state(&self, fates: &[(&Pod, PodFate)]) -> PodBudgetState {
         let find = |wanted: &PodFate| fates.iter().find(|(_, fate)| fate == wanted);
         match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
             (Some((pod, _)), _) if pod.is_ready() => PodBudgetState::OutdatedReady,
@@ -339,10 +339,10 @@ impl NodePlanner<'_> {
                 by_node.entry(node).or_default().push(plan);
             }
         }
-        by_node.into_iter().filter_map(|(node, pods)| self.vanished_outcome(node, pods))
+        by_node.into_iter().filter_map(|(node, pods)| self.planned_vanished(node, pods))
     }
 
-    fn vanished_outcome(&self, node: &NodeName, pods: Vec<PodPlan>) -> Option<PlannedNode> {
+    fn planned_vanished(&self, node: &NodeName, pods: Vec<PodPlan>) -> Option<PlannedNode> {
         let deleted = pods.iter().find(|plan| plan.fate == Fate::Delete);
         let action = if deleted.is_some() { Action::Delete } else { Action::Keep };
         let mut reasons = vec![deleted.or(pods.first())?.reason.clone()];
@@ -477,7 +477,7 @@ fn vanished_plan(pod: &Pod) -> PodPlan {
     }
 }
 
-fn node_standing(node: &Node, now: Timestamp) -> NodeBudgetState {
+fn node_budget_state(node: &Node, now: Timestamp) -> NodeBudgetState {
     match node.readiness {
         NodeReadiness::Ready => NodeBudgetState::Ready,
         NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {

@@ -1,5 +1,5 @@
 //! Updated pods that failed before this rollout began. They say nothing about it: they count as
-//! unavailable, but no gate checks them, and the ramp does not wait for them.
+//! unavailable, but fail no rollout, and the ramp does not wait for them.
 //!
 //! A pod of this rollout must never be taken for one of them, also not by a run that resumes it:
 //! see [`Began`].

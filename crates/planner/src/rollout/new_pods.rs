@@ -5,7 +5,7 @@
 //!
 //! Only Ready nodes that should run a pod are checked; a NotReady node says nothing about the
 //! template, nor does a pod that failed before the rollout (`failing_before`). Not here: the
-//! consequences (`decide`).
+//! consequences (`failure`; in `roll` and `step`, `roll`).
 
 use std::collections::BTreeMap;
 

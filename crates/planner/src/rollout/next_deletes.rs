@@ -1,30 +1,32 @@
 //! Which pods are deleted next, and so which nodes are updated next; or what a run waits for.
 //!
-//! Only outdated pods on nodes that are Ready, and only those in the scope of the run (`step
-//! --nodes`, `--count`). In this order:
+//! Deletes that got no clear answer are sent again first, if their pod is still there. Then come
+//! outdated pods on nodes that are Ready, in the scope of the run (`step --nodes`, `--count`):
 //!
-//! 1. Pods that are not Ready, if deleting them makes no further node unavailable: they never were
-//!    Ready, have not been for 60 s, or have a permanent failure; or all unavailable nodes are within
-//!    the budget.
+//! 1. Pods that are not Ready, by node name, if deleting them makes no further node unavailable: they
+//!    never were Ready, have not been for 60 s, or have a permanent failure; or no more nodes of the
+//!    DaemonSet are unavailable than its `maxUnavailable`. They take up no budget.
 //! 2. Available pods, by step, by domain, and then by node name, as many as the budgets
 //!    (`maxUnavailable`, of the step and the domain too) have room for. With a shared budget, nodes
 //!    that another DaemonSet has begun come before the others of their step and domain.
 //!
-//! Of both, only nodes that the policy lets begin now ([`Evaluation::may_begin`]), and that have the
-//! images of their new pods, if the policy wants them pulled before (`pulls`).
+//! Of both, only nodes that the policy lets begin now ([`Evaluation::may_begin`]; on a node that
+//! another DaemonSet of a shared budget has begun, [`Evaluation::may_finish`]), and that have the images
+//! of their new pods, if the policy wants them pulled before (`pulls`).
 //!
 //! With a shared budget, the other DaemonSets decide too, whose turn it is on a node and whether there
 //! is a slot for it (`shared`). Pods that are not Ready need neither: their deletion disturbs nothing.
 //!
-//! The ramp limits both: how many nodes may be in flight at once, which is one until the first new
-//! pod is available, then two, four and so on up to the budget ([`Ramp::window`]). At most
-//! [`MAX_REQUESTS`] deletes are under way. Nothing is deleted while a pod that this run replaced has
-//! restarted and is not available, or while more nodes than the budget allows have lost their Ready
-//! pod within 60 s.
+//! The ramp limits both: how many nodes may be in flight at once, which is one, and one more for each
+//! node that this run has finished, up to the budget ([`Ramp::window`]). At most [`MAX_REQUESTS`]
+//! deletes are under way. Nothing is deleted while a pod that this run replaced has restarted and is
+//! not available, while more nodes than the budget allows have lost their Ready pod within 60 s, or
+//! while a check is asked (`pace`).
 //!
 //! Pods that became Ready recently wait until they are available, and pods that became NotReady
-//! recently until they are Ready again. Not here: whether a new pod has failed (`new_pods`), and
-//! restoring the strategy. In files of their own: a surge, and the images of new pods.
+//! recently until they are Ready again or have not been for 60 s. Not here: whether a new pod has
+//! failed (`new_pods`), and restoring the strategy. In files of their own: a surge, and the images of
+//! new pods.
 //!
 //! [`Ramp::window`]: daemonset::model::Ramp::window
 
@@ -71,7 +73,7 @@ pub(super) enum Next {
     Delete(Vec<Delete>),
     /// Wait for pods or requests.
     Wait {
-        /// The time when an outdated pod that is too young becomes available.
+        /// The time when the next outdated pod becomes available, or has not been Ready for 60 s.
         until: Option<Timestamp>,
     },
     /// Wait until a sibling of a shared budget has begun, or its check has answered: what is next, and
@@ -96,7 +98,7 @@ pub(super) struct Shared<'t> {
     pub takes_turns: bool,
 }
 
-/// Decides the next action. The caller has checked the gates: no pod has failed.
+/// Decides the next action. The caller has judged the new pods: none has failed.
 pub(super) fn next(
     view: &RolloutView<'_>,
     state: &State,
@@ -173,7 +175,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
         if !deletes.is_empty() {
             return Next::Delete(deletes);
         }
-        // Every wait ends: the gates have deadlines.
+        // Every wait ends: new pods have a deadline.
         let recovering = !self.state.pods.waiting.is_empty();
         let still_starting = if self.left > 0 { self.still_starting() } else { Vec::new() };
         if recovering || !still_starting.is_empty() || self.state.deletes_out() > 0 {

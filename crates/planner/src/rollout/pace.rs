@@ -1,4 +1,4 @@
-//! Replaces pods, or watches the controller replace them, and checks the gates.
+//! Replaces pods, or watches the controller replace them, and judges the new ones.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,8 @@ pub(super) enum Paced {
     Wait,
     /// Complete.
     Clean,
-    /// Gates have failed, by node.
+    /// These new pods have failed, by node; none if a gate or a time limit of the policy has
+    /// (`State::cause`).
     Failed(BTreeMap<NodeName, PodFailure>),
     /// Stalled for longer than the timeout.
     Stalled(PauseReason),
@@ -49,7 +50,7 @@ impl From<Halt> for Paced {
 }
 
 impl Step<'_, '_> {
-    /// Replaces pods, or watches the controller replace them, and checks the gates.
+    /// Replaces pods, or watches the controller replace them, and judges the new ones.
     pub(super) fn pace(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> Paced {
         self.judge_and_replace(view, replacer).unwrap_or_else(Paced::from)
     }
@@ -190,7 +191,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Checks the gates: returns the failures by node, and marks the nodes that have recovered.
+    /// Judges the new pods: returns the failures by node, and marks the nodes that have recovered.
     pub(super) fn failed_new_pods(
         &mut self,
         view: &RolloutView<'_>,

@@ -90,7 +90,7 @@ pub(super) enum Course {
 
 /// The actions that a run allows its in-process controller, where no DaemonSet controller acts.
 /// Pacing is never among them: the run itself deletes outdated pods, within its budget, wave by
-/// wave. Only a surge is left to the controller, and only while the run checks its gates.
+/// wave. Only a surge is left to the controller, and only while the run judges the new pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllowedActions {
     /// None yet: the live object is about to be written, and no pod is created from the template
@@ -226,6 +226,7 @@ pub(super) struct Pods {
     pub(super) catching_up: SignedDuration,
     /// How long the watches were not current, together.
     pub(super) outages: SignedDuration,
+    /// The nodes that this run has finished: the new pod was available.
     pub(super) replaced: Vec<Replaced>,
 }
 
