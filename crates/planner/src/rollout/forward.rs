@@ -6,9 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-use serde_json::Value;
-
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
@@ -26,7 +23,7 @@ use crate::plan::{PauseState, PausedRollout, Wave};
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::revision_data::{Matching, matches};
-use daemonset::model::{DaemonSet, ManagedBy, Pod, Revision, RevisionRef, UpdateStrategy};
+use daemonset::model::{DaemonSet, ManagedBy, Pod, Revision, RevisionRef, Time, UpdateStrategy};
 
 impl<'w> Step<'_, 'w> {
     /// Rolls out the target.
@@ -226,8 +223,7 @@ impl<'w> Step<'_, 'w> {
         let declared = target.declared.value().clone();
         // Whole seconds, as everywhere in Kubernetes.
         let started = started_at(self.state.note.as_ref(), target.template.raw());
-        let since = started.unwrap_or(self.now);
-        let since = Timestamp::from_second(since.as_second()).unwrap_or(since);
+        let since = Time::from(started.unwrap_or(self.now)).into();
         PausedRollout {
             state,
             declared,

@@ -15,7 +15,7 @@ use super::view::of_template;
 use crate::plan::{PauseState, PausedRollout, template_digest};
 use crate::steps::{WaitKind, WaitsFor, needs_note};
 use daemonset::controller::limits::allows_surge;
-use daemonset::model::{DaemonSet, PolicySpec, StepsNote};
+use daemonset::model::{DaemonSet, PolicySpec, StepsNote, Time};
 
 impl<'w> Step<'_, 'w> {
     /// Finds out, before anything is written, whether what was noted about rollouts of this template
@@ -132,13 +132,14 @@ impl<'w> Step<'_, 'w> {
     }
 
     /// The time at which the target was first written, if it is live and paused since; else now. Pods
-    /// that were created since then are of this rollout.
+    /// that were created since then are of this rollout: their creation has whole seconds, too.
     fn first_write(&self, template: &str) -> Timestamp {
         let is_target = |live: &&DaemonSet| template_digest(live.spec.template.raw()) == template;
         let live = self.observed.daemon_set.filter(is_target);
         let pause = live.and_then(PausedRollout::readable);
         let pause = pause.filter(|pause| pause.state == PauseState::Paused);
-        pause.map_or(self.now, |pause| pause.since.min(self.now))
+        let now = Time::from(self.now).into();
+        pause.map_or(now, |pause| pause.since.min(now))
     }
 
     /// Digest of the live template, if it is that of an interrupted surge and not this template.

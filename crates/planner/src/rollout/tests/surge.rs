@@ -1,6 +1,7 @@
 //! Steps of a DaemonSet with `maxSurge`: this run deletes in all but the last, in which the controller
 //! surges.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::run::{Post, Run, plain_pace};
@@ -157,7 +158,7 @@ fn a_run_that_waits_itself_pauses_the_surge_meanwhile() {
     }));
     let mut sim = sim(40);
     sim.pass(600 - sim.now().as_second() % 600 + 130);
-    let until = sim.now() + jiff::SignedDuration::from_hours(1);
+    let until = sim.now() + SignedDuration::from_hours(1);
     let done = start(sim, "v2", &windows).with(|task| task.wait_until = Some(until)).finish();
     assert_eq!(*done.outcome(), Outcome::Done);
     let (pause, restore) = (Purpose::Pause, Purpose::RestoreStrategy);
@@ -223,13 +224,16 @@ fn without_outdated_pods_there_are_no_steps() {
 #[test]
 fn a_surge_is_noted_before_it_begins() {
     let all = policy(json!({"steps": [{"name": "all", "nodes": "100%", "soak": "60s"}]}));
-    let mut killed = start(sim(3), "v2", &all);
+    let mut sim = sim(3);
+    let second = sim.now();
+    sim.cluster.now += SignedDuration::from_millis(300);
+    let mut killed = start(sim, "v2", &all);
     killed.look();
     killed.until(|run| !run.sim.writes.is_empty());
     assert_eq!((killed.sim.live_image(), killed.pause()), ("v2".into(), None));
     let note = killed.sim.note.as_ref().unwrap();
     let from = note.from.as_ref().map(|from| from.number.0);
-    assert_eq!((note.started_at.is_some(), from), (true, Some(1)));
+    assert_eq!((note.started_at, from), (Some(second), Some(1)));
     // A commit after it goes back to the first template while it waits.
     let mut cluster = killed.sim;
     cluster.pass(90);
