@@ -46,6 +46,16 @@ const APPROVER: &str = "bind the roles of `deploy/approver.yaml`";
 /// Hint when the arguments of `explain` are in the other order.
 const DAEMON_SET_FIRST: &str = "the DaemonSet comes first: `ds-plan explain NAMESPACE/NAME NODE`";
 
+/// Hint when the manifests at the merge base are invalid.
+const VALID_BASE: &str = "rebase the branch onto a base with valid manifests";
+
+/// Hint when the secret of notifications cannot be read.
+const NOTIFY_SECRET: &str =
+    "create one: `openssl rand -hex 32 > FILE`, and share it with the receiver";
+
+/// Hint when a run ended before it was done.
+const RESUME: &str = "to resume: run it again";
+
 const LOG_FILTER: &str = "for example: `RUST_LOG=info`, `RUST_LOG=cluster=debug`";
 
 const PRUNE_NARROWED: &str = "leave out --prune, or the flags that narrow the source";
@@ -58,13 +68,9 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
     match error {
         Error::Source(error) => source_hints::hint(error).into_iter().collect(),
         Error::Manifest(errors) => manifest_hints(errors),
-        Error::Base { revision: _, errors: _ } => {
-            vec!["rebase the branch onto a base with valid manifests".into()]
-        }
+        Error::Base { revision: _, errors: _ } => vec![VALID_BASE.into()],
         Error::CheckToken { .. } => vec!["put the token alone into the file".into()],
-        Error::NotifySecret { .. } => {
-            vec!["create one: `openssl rand -hex 32 > FILE`, and share it with the receiver".into()]
-        }
+        Error::NotifySecret { .. } => vec![NOTIFY_SECRET.into()],
         Error::Notify(_) => vec!["set it by DS_APPLY_NOTIFY if it is a secret".into()],
         Error::Save { .. } => vec!["name a file in a writable folder".into()],
         Error::NoDaemonSet { .. } => vec![source_hints::WHERE_MANIFESTS_ARE.into()],
@@ -77,12 +83,8 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NoSuchNode { node: _, similar } => vec![node_hint(similar.as_ref())],
         Error::NodeFirst(_) => vec![DAEMON_SET_FIRST.into()],
         Error::NoSuchRevision(error) => revision_hints(error),
-        Error::NoSuchPage { command: _, known } => {
-            vec![format!("commands: {}", known.join(", "))]
-        }
-        Error::Page { path: _, source } if source.kind() == io::ErrorKind::NotFound => {
-            vec!["the folder must exist: `mkdir -p DIR`".into()]
-        }
+        Error::NoSuchPage { known, .. } => vec![format!("commands: {}", known.join(", "))],
+        Error::Page { path: _, source } => page_hint(source).into_iter().collect(),
         Error::LogFilter(_) => vec![LOG_FILTER.into()],
         Error::CommentUnread => vec!["add `-o markdown`".into()],
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
@@ -100,9 +102,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::MutatedUnderApprovals { .. } => vec![MUTATION_INTO_SOURCE.into()],
         Error::PruneNarrowed => vec![PRUNE_NARROWED.into()],
         Error::PruneUnread(_) => vec![PRUNE_UNREAD.into()],
-        Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => {
-            vec!["to resume: run it again".into()]
-        }
+        Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => vec![RESUME.into()],
         Error::StillDiffers { .. } => vec!["see what differs: `ds-plan diff`".into()],
         Error::NotPermitted { missing, paused: _ } => permission_hints(missing),
         Error::StaysPaused { daemon_set, source } => stays_paused_hints(daemon_set, source),
@@ -118,9 +118,13 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         | Error::Random(_)
         | Error::Render(_)
         | Error::Output(_)
-        | Error::Page { .. }
         | Error::Process(_) => vec![],
     }
+}
+
+fn page_hint(error: &io::Error) -> Option<String> {
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
+    is_missing.then(|| "the folder must exist: `mkdir -p DIR`".to_owned())
 }
 
 /// The DaemonSets that exist where others were searched.

@@ -105,9 +105,7 @@ pub(super) fn desired(
         trusted.map(|revision| policies::at_tip(revision, flags, shell)).transpose()?;
     let desired = manifest::read(&files, &options)?;
     warnings.extend(warnings::of_manifests(&desired));
-    let source::Origin { repository, commit, paths } = read.origin;
-    let (commit, subject) = commit.map(|commit| (commit.id, commit.subject)).unzip();
-    let base_commit = base.as_ref().and_then(|base| base.commit.clone());
+    let source = source_info(read.origin, base.as_ref());
     let own = base.as_ref().map(|_| manifest::read_policies(&files)).transpose()?;
     let (of_base, base) = base.map(|base| (base.policies, base.daemon_sets)).unzip();
     let assignment = PolicyAssignment::new(desired.policies, own.zip(of_base), flags.managed_by);
@@ -122,19 +120,26 @@ pub(super) fn desired(
         namespaces: desired.namespaces,
         base,
         assignment,
-        source: SourceInfo {
-            repository,
-            commit,
-            subject,
-            base: base_commit,
-            paths,
-            id: None,
-            prune: None,
-            prune_namespaces: BTreeSet::new(),
-        },
+        source,
         version,
         warnings,
     })
+}
+
+/// The origin of the manifests as a plan shows it.
+fn source_info(origin: source::Origin, base: Option<&Base>) -> SourceInfo {
+    let source::Origin { repository, commit, paths } = origin;
+    let (commit, subject) = commit.map(|commit| (commit.id, commit.subject)).unzip();
+    SourceInfo {
+        repository,
+        commit,
+        subject,
+        base: base.and_then(|base| base.commit.clone()),
+        paths,
+        id: None,
+        prune: None,
+        prune_namespaces: BTreeSet::new(),
+    }
 }
 
 /// The commit where a pull request branched off.

@@ -86,45 +86,31 @@ impl Error {
             | Self::CurrentFolder(_)
             | Self::Ownership(_)
             | Self::LiveObject(_)
-            | Self::Roll(RollError::NotOnDelete(_) | RollError::LiveObject(_))
-            | Self::Rollback(
-                RollbackError::NoSuchRevision(_)
-                | RollbackError::NothingBefore(_)
-                | RollbackError::NoRevisionOf { .. }
-                | RollbackError::Unreadable { .. }
-                | RollbackError::LiveObject(_),
-            )
             | Self::NoTerminal
             | Self::Declined
             | Self::Answer(_)
             | Self::Declared(_)
-            | Self::Lock(LockError::Read(_) | LockError::Write { .. })
             | Self::Preflight(_)
             | Self::Remove { .. }
             | Self::Process(_) => Exit::Failed,
             Self::Stale(_)
             | Self::Mutated(_)
             | Self::MutatedUnderApprovals { .. }
-            | Self::StillDiffers { .. }
-            | Self::Wave(
-                WaveError::NotLeft { .. }
-                | WaveError::Renumbered { .. }
-                | WaveError::OtherNodes { .. },
-            ) => Exit::Stale,
+            | Self::StillDiffers { .. } => Exit::Stale,
             Self::NotPermitted { missing: _, paused } if paused.is_empty() => Exit::Failed,
             Self::TimeIsOver(_) | Self::NotPermitted { .. } | Self::StaysPaused { .. } => {
                 Exit::Paused
             }
             Self::Interrupted => Exit::Interrupted,
-            Self::Roll(RollError::PausedByApply { .. })
-            | Self::Wave(WaveError::NotNext { .. })
-            | Self::Rollback(RollbackError::FieldsStay { .. })
-            | Self::Blocked(_) => Exit::Blocked,
+            Self::Blocked(_) => Exit::Blocked,
+            Self::Roll(error) => of_roll(error),
+            Self::Wave(error) => of_wave(error),
+            Self::Rollback(error) => of_rollback(error),
             Self::SavedPlan(error) => error.exit(),
             Self::Rehearsal(error) => error.exit(),
             Self::Approval(error) => error.exit(),
-            Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
-            | Self::HolderIsLive { .. } => Exit::Locked,
+            Self::Lock(error) => of_lock(error),
+            Self::HolderIsLive { .. } => Exit::Locked,
             Self::OtherNamespace { .. }
             | Self::LogFilter(_)
             | Self::CommentUnread
@@ -133,5 +119,39 @@ impl Error {
             | Self::PruneUnread(_)
             | Self::NoSuchPage { .. } => Exit::Usage,
         }
+    }
+}
+
+fn of_roll(error: &RollError) -> Exit {
+    match error {
+        RollError::NotOnDelete(_) | RollError::LiveObject(_) => Exit::Failed,
+        RollError::PausedByApply { .. } => Exit::Blocked,
+    }
+}
+
+fn of_wave(error: &WaveError) -> Exit {
+    match error {
+        WaveError::NotLeft { .. } | WaveError::Renumbered { .. } | WaveError::OtherNodes { .. } => {
+            Exit::Stale
+        }
+        WaveError::NotNext { .. } => Exit::Blocked,
+    }
+}
+
+fn of_rollback(error: &RollbackError) -> Exit {
+    match error {
+        RollbackError::NoSuchRevision(_)
+        | RollbackError::NothingBefore(_)
+        | RollbackError::NoRevisionOf { .. }
+        | RollbackError::Unreadable { .. }
+        | RollbackError::LiveObject(_) => Exit::Failed,
+        RollbackError::FieldsStay { .. } => Exit::Blocked,
+    }
+}
+
+fn of_lock(error: &LockError) -> Exit {
+    match error {
+        LockError::Read(_) | LockError::Write { .. } => Exit::Failed,
+        LockError::Held { .. } | LockError::Lost { .. } => Exit::Locked,
     }
 }

@@ -32,6 +32,7 @@ use self::shared::Shared;
 use self::task::{SILENCE, Task, WatchHandler};
 use super::decode::SnapshotBuilder;
 use super::failure::{Failure, Refusal};
+use super::list::List;
 use super::live::Decoder;
 use super::request::{Accept, REQUEST_LIMIT, Requests};
 use super::watch::{self, End, Feed};
@@ -68,11 +69,7 @@ impl LiveCluster {
         let sink = || Decoder::new(&self.requests.server);
         let mut listed = self.read_all(feeds::lists(target), &sink).await?;
         listed.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let mut resources: Vec<_> =
-            listed.iter().map(|(list, _)| Resource::Of(list.kind)).collect();
-        resources.extend(target.events.then_some(Resource::Of(Kind::Event)));
-        resources.extend(target.pullers.then_some(Resource::Of(Kind::Pod)));
-        resources.extend(target.neighbours.iter().map(|_| Resource::Of(Kind::Pod)));
+        let resources = resources(listed.iter().map(|(list, _)| list.kind), target);
         let mut view = View::empty(self.name(), target);
         let mut pullers = None;
         if target.pullers {
@@ -99,17 +96,15 @@ impl LiveCluster {
             tasks.push(self.task(&shared, tasks.len(), feeds::failed_creates(target)));
         }
         if let Some((list, lease, version)) = pullers {
-            let feed = Feed { accept: Accept::Json, ..feeds::feed_of(&list) };
-            let mut task = self.task(&shared, tasks.len(), feed);
+            let mut task = self.task_after(list, version, &shared, tasks.len());
+            task.feed.accept = Accept::Json;
             task.handler.pullers_of = Some(lease);
-            (task.list, task.version) = (Some(list), version);
             tasks.push(task);
         }
         for (at, (query, version)) in target.neighbours.iter().zip(versions).enumerate() {
             let list = neighbours::list_of(query);
-            let mut task = self.task(&shared, tasks.len(), feeds::feed_of(&list));
+            let mut task = self.task_after(list, version, &shared, tasks.len());
             task.handler.neighbours = Some(NeighbourWatch::new(at, query.clone()));
-            (task.list, task.version) = (Some(list), version);
             tasks.push(task);
         }
         let watches = self.begin(tasks).await?;
@@ -121,6 +116,18 @@ impl LiveCluster {
             begun,
             _watches: Arc::new(watches),
         })
+    }
+
+    /// The task of the watch that follows a list, from its version.
+    fn task_after(
+        &self,
+        list: List,
+        version: Option<String>,
+        shared: &Arc<Shared>,
+        number: usize,
+    ) -> Task {
+        let task = self.task(shared, number, feeds::feed_of(&list));
+        Task { list: Some(list), version, ..task }
     }
 
     fn task(&self, shared: &Arc<Shared>, number: usize, feed: Feed) -> Task {
@@ -169,6 +176,15 @@ impl LiveCluster {
             None => Ok(running),
         }
     }
+}
+
+/// The resources of all watches, in the order of their tasks. `listed` are the kinds of the lists of
+/// the DaemonSet itself.
+fn resources(listed: impl Iterator<Item = Kind>, target: &WatchedDaemonSet) -> Vec<Resource> {
+    let events = target.events.then_some(Kind::Event);
+    let pullers = target.pullers.then_some(Kind::Pod);
+    let neighbours = target.neighbours.iter().map(|_| Kind::Pod);
+    listed.chain(events).chain(pullers).chain(neighbours).map(Resource::Of).collect()
 }
 
 impl View {

@@ -114,7 +114,6 @@ impl Run {
         mut on_report: impl FnMut(&Report, Timestamp),
     ) -> (Ending, AllowedActions, Timestamp) {
         let mut sender = RequestSender::new(self.key.clone(), Arc::clone(&self.lock));
-        let provenance = self.task.provenance.clone();
         let mut state = State::new(self.task.clone());
         let mut heard = Heard::default();
         let mut placement_cache = PlacementCache::default();
@@ -134,36 +133,21 @@ impl Run {
                     Effect::Report(report) => on_report(&report, now),
                     Effect::WakeAt(at) => wake = Some(at),
                     Effect::Finish(ending) => return (*ending, state.allowed_actions(), now),
-                    Effect::Write(write) => {
-                        tracing::info!("{}: {}", self.key, write.purpose);
-                        self.write(&mut sender, *write, now);
-                    }
+                    Effect::Write(write) => self.write(&mut sender, *write, now),
                     Effect::Delete(delete) => {
                         log(&self.key, &delete);
                         sender.delete(delete);
                     }
-                    Effect::Remember { digest } => {
-                        sender.change_failed_templates(move |known| {
-                            perform::remembered(known, &digest)
-                        });
-                    }
-                    Effect::Forget { digest } => {
-                        sender.change_failed_templates(move |known| {
-                            perform::forgotten(known, &digest)
-                        });
-                    }
-                    Effect::Ask(questions) => {
-                        for question in questions {
-                            sender.ask(&self.ask, question);
-                        }
-                    }
+                    Effect::Remember { digest } => sender.remember_failed_template(digest),
+                    Effect::Forget { digest } => sender.forget_failed_template(digest),
+                    Effect::Ask(questions) => sender.ask(&self.ask, questions),
                     Effect::CreatePuller(new) => sender.create_puller(*new),
                     Effect::RemovePuller { pod, uid } => sender.remove_puller(pod, uid),
                     Effect::ReadApprovals => sender.read_approvals(self.cluster.clone()),
                     Effect::Note(note) => sender.note_steps(*note),
                     Effect::Annotate { revision, uid } => {
                         let seen = self.observer.look(|view| perform::revision(view, &uid));
-                        sender.annotate(revision, seen, provenance.clone());
+                        sender.annotate(revision, seen, self.task.provenance.clone());
                     }
                 }
             }
@@ -183,6 +167,7 @@ impl Run {
 
     /// Writes the DaemonSet, or its record ConfigMap.
     fn write(&self, sender: &mut RequestSender, write: Write, now: Timestamp) {
+        tracing::info!("{}: {}", self.key, write.purpose);
         match self.managed_by {
             ManagedBy::DaemonSetController => sender.write(write),
             ManagedBy::DsApply => {

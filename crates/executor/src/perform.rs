@@ -146,13 +146,15 @@ impl RequestSender {
         });
     }
 
-    /// Asks a check of the policy.
-    pub(super) fn ask(&mut self, ask: &Arc<dyn Ask>, question: CheckQuestion) {
-        let ask = Arc::clone(ask);
-        self.answers.spawn(async move {
-            let response = answer(&*ask, &question).await;
-            Answer::Checked { question: Box::new(question), response }
-        });
+    /// Asks checks of the policy.
+    pub(super) fn ask(&mut self, ask: &Arc<dyn Ask>, questions: Vec<CheckQuestion>) {
+        for question in questions {
+            let ask = Arc::clone(ask);
+            self.answers.spawn(async move {
+                let response = answer(&*ask, &question).await;
+                Answer::Checked { question: Box::new(question), response }
+            });
+        }
     }
 
     /// Sets the note about steps on the lock.
@@ -164,11 +166,18 @@ impl RequestSender {
         });
     }
 
+    /// Adds a template to the failed ones.
+    pub(super) fn remember_failed_template(&mut self, digest: String) {
+        self.change_failed_templates(move |known| remembered(known, &digest));
+    }
+
+    /// Removes a template from the failed ones.
+    pub(super) fn forget_failed_template(&mut self, digest: String) {
+        self.change_failed_templates(move |known| forgotten(known, &digest));
+    }
+
     /// Changes the list of failed templates on the lock.
-    pub(super) fn change_failed_templates(
-        &mut self,
-        change: impl FnOnce(&str) -> String + Send + 'static,
-    ) {
+    fn change_failed_templates(&mut self, change: impl FnOnce(&str) -> String + Send + 'static) {
         let lock = Arc::clone(&self.lock);
         self.answers.spawn(async move {
             let known = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
@@ -216,14 +225,14 @@ fn against<'a>(precondition: &'a Precondition, object: &'a Value) -> Apply<'a> {
 }
 
 /// The digests with this one added, each once, the latest last.
-pub(super) fn remembered(known: &str, digest: &str) -> String {
+fn remembered(known: &str, digest: &str) -> String {
     let mut all = but_for(known, digest);
     all.push(digest);
     all.split_off(all.len().saturating_sub(REMEMBERED)).join(",")
 }
 
 /// The digests without this one.
-pub(super) fn forgotten(known: &str, digest: &str) -> String {
+fn forgotten(known: &str, digest: &str) -> String {
     but_for(known, digest).join(",")
 }
 

@@ -284,6 +284,16 @@ pub(super) fn stepped() -> Plan {
         wait(WaitKind::Approval, "rest", None),
     ];
     let mut plan = plan(vec![one]);
+    if let Some(forecast) = &mut plan.forecast {
+        forecast.seconds = 1_200;
+        forecast.earliest_end = Some(timestamp("13:10:00"));
+        forecast.daemon_sets = vec![stepped_forecast()];
+    }
+    plan
+}
+
+/// The forecast of the same: a window opens before the rest begins.
+fn stepped_forecast() -> DaemonSetForecast {
     let part = |name: &str, seconds, soak_seconds| StepForecast {
         name: name.into(),
         seconds,
@@ -291,22 +301,17 @@ pub(super) fn stepped() -> Plan {
         begins: timestamp("11:59:00"),
         ends: timestamp("13:10:00"),
     };
-    if let Some(forecast) = &mut plan.forecast {
-        forecast.seconds = 1_200;
-        forecast.earliest_end = Some(timestamp("13:10:00"));
-        forecast.daemon_sets = vec![DaemonSetForecast {
-            daemon_set: "logging/fluent-bit".into(),
-            seconds: 1_200,
-            waves: vec![480, 720],
-            soak_seconds: 3_060,
-            steps: vec![part("canary", 0, 1_260), part("rest", 1_200, 1_800)],
-            window_opens: Some(timestamp("12:00:00")),
-            time_zone: serde_json::from_value("Europe/Berlin".into()).ok(),
-            earliest_end: Some(timestamp("13:10:00")),
-            ..DaemonSetForecast::default()
-        }];
+    DaemonSetForecast {
+        daemon_set: "logging/fluent-bit".into(),
+        seconds: 1_200,
+        waves: vec![480, 720],
+        soak_seconds: 3_060,
+        steps: vec![part("canary", 0, 1_260), part("rest", 1_200, 1_800)],
+        window_opens: Some(timestamp("12:00:00")),
+        time_zone: serde_json::from_value("Europe/Berlin".into()).ok(),
+        earliest_end: Some(timestamp("13:10:00")),
+        ..DaemonSetForecast::default()
     }
-    plan
 }
 
 /// On the day of the examples.

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::name::{GivenName, NAME};
 use crate::input::policies;
+use cluster::Lock;
 use daemonset::controller::Owner;
 use daemonset::model::{
     DaemonSet, DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, STEPS_ANNOTATION,
@@ -27,7 +28,10 @@ use executor::permissions::{Errand, Work};
 use manifest::Policies;
 use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Wave, template_digest};
 use planner::roll::{self, as_rolling_update, check_same_wave};
-use planner::rollout::{Extent, Goal, Provenance, Task};
+use planner::rollout::{Ending, Extent, Goal, Provenance, Task};
+
+/// What of the approved plan must not change.
+const BINDING: Binding = Binding::Reasons;
 
 /// Replace the outdated pods of DaemonSets that declare OnDelete, in waves
 ///
@@ -130,12 +134,15 @@ impl InSequence for One<'_> {
 
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         let snapshot = self.snapshot(session).await?;
-        let Planned { plan: approved, wave: wave_shown, extent: _ } =
-            self.plan(&snapshot, session)?;
-        let binding = Binding::Reasons;
-        let predecessors = &Predecessors::NONE;
-        let asking =
-            Asking { args: self.args, approved: &approved, version: None, binding, predecessors };
+        let asked = self.plan(&snapshot, session)?;
+        let approved = &asked.plan;
+        let asking = Asking {
+            args: self.args,
+            approved,
+            version: None,
+            binding: BINDING,
+            predecessors: &Predecessors::NONE,
+        };
         let live = find(&snapshot, self.key)?;
         let policy = self.policy(live)?.map(|policy| policy.spec.clone()).unwrap_or_default();
         let errand = Errand::with(self.key, live.managed_by, Work::Roll).under(&policy);
@@ -164,26 +171,7 @@ impl InSequence for One<'_> {
             Some(lock) => Arc::clone(lock),
             None => session.lock(self.key, &self.args.pace, self.args.output).await?,
         };
-        let done = async {
-            let mut snapshot = self.snapshot(session).await?;
-            // The lock has the current value, even if the user may not list Leases.
-            let note = lock.note(STEPS_ANNOTATION).await;
-            snapshot.set_notes(self.key, "", note.as_deref().and_then(StepsNote::read));
-            let live = find(&snapshot, self.key)?;
-            let (policy, template) = (self.pace(live)?, template_digest(live.spec.template.raw()));
-            let of_rehearsal = Rehearsed { key: self.key, policy: &policy, template: &template };
-            of_rehearsal.write(&mut snapshot, session).await?;
-            let Planned { plan, wave, extent } = self.plan(&snapshot, session)?;
-            if let (Some(shown), Some(wave), [one]) = (&wave_shown, &wave, &plan.daemon_sets[..]) {
-                check_same_wave(one, shown, wave)?;
-            }
-            check_not_stale(&approved, &plan, binding, self.args.allow)?;
-            let task = self.task(&plan, extent, &snapshot, session)?;
-            let owner = &Owner::from(find(&snapshot, self.key)?);
-            let rollout = Rollout { owner, lock: Arc::clone(&lock), task };
-            session.run_rollouts(vec![rollout], sharing.as_ref(), self.args.output).await
-        };
-        let endings = done.await;
+        let endings = self.replace(&asked, &lock, sharing.as_ref(), session).await;
         unlock(lock).await;
         if let Some(sharing) = sharing {
             sharing.release().await;
@@ -204,6 +192,33 @@ struct Planned {
 }
 
 impl One<'_> {
+    /// Replaces the pods under the lock, if the plan is still as it was approved.
+    async fn replace(
+        &self,
+        approved: &Planned,
+        lock: &Arc<Lock>,
+        sharing: Option<&Sharing>,
+        session: &mut Session,
+    ) -> Result<Vec<Ending>, Error> {
+        let mut snapshot = self.snapshot(session).await?;
+        // The lock has the current value, even if the user may not list Leases.
+        let note = lock.note(STEPS_ANNOTATION).await;
+        snapshot.set_notes(self.key, "", note.as_deref().and_then(StepsNote::read));
+        let live = find(&snapshot, self.key)?;
+        let (policy, template) = (self.pace(live)?, template_digest(live.spec.template.raw()));
+        let of_rehearsal = Rehearsed { key: self.key, policy: &policy, template: &template };
+        of_rehearsal.write(&mut snapshot, session).await?;
+        let Planned { plan, wave, extent } = self.plan(&snapshot, session)?;
+        if let (Some(shown), Some(wave), [one]) = (&approved.wave, &wave, &plan.daemon_sets[..]) {
+            check_same_wave(one, shown, wave)?;
+        }
+        check_not_stale(&approved.plan, &plan, BINDING, self.args.allow)?;
+        let task = self.task(&plan, extent, &snapshot, session)?;
+        let owner = &Owner::from(find(&snapshot, self.key)?);
+        let rollout = Rollout { owner, lock: Arc::clone(lock), task };
+        session.run_rollouts(vec![rollout], sharing, self.args.output).await
+    }
+
     /// The plan as if the controller replaced the pods within the budget of the flags.
     fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Planned, Error> {
         let extent = match self.extent {

@@ -10,7 +10,7 @@ use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
     Action, ActionTotals, Approved, BaseChange, Change, CheckPlan, Counters, DaemonSetPlan,
-    FieldChange, Guard, NewPods, NodePlan, RevisionKind, StepPlan, Strategy, Warning, Wave,
+    FieldChange, Guard, NewPods, NodePlan, RevisionKind, Strategy, Warning,
 };
 use super::guards::{Judged, guards};
 use super::input::Detail;
@@ -18,9 +18,10 @@ use super::nodes::{self, Described, PlannedNodes};
 use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
 use super::secrets::ShownValues;
-use super::waves::{BlockedStep, Schedule};
-use super::{forecast, object, pre_pull, shared, warnings, waves};
-use crate::steps::{ApprovalRules, WaitsFor, approved_steps};
+use super::shared::{self, Sharing};
+use super::waves::{self, Schedule};
+use super::{forecast, object, pre_pull, warnings};
+use crate::steps::{ApprovalRules, approved_steps};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
@@ -71,46 +72,71 @@ pub(super) fn plan<'a>(
     PlanRequest { force_conflicts, created, detail, starts, desired: all }: PlanRequest<'_>,
 ) -> Planned {
     let desired = &applied.desired;
-    let policy = desired.policy.as_deref();
-    let shared_budget = policy.and_then(|it| shared::shared_budget(it, all, snapshot));
-    let siblings = policy.map(|it| shared::siblings(it, &desired.key, all, snapshot));
-    let siblings = siblings.unwrap_or_default();
-    let rollouts = siblings.values().max().map_or(1, |others| others.saturating_add(1));
     let live = snapshot.daemon_set(&desired.key);
     let (pause, unreadable) = pause_of(live);
-    let changes = changes(live, pause.as_ref(), desired, detail.show_values);
-    let change = object::change(live, desired, &changes);
-    let daemon_set_view =
-        DaemonSetView::of(object::owner_after(live, desired, change), live, snapshot, fleet);
-    let strategy = strategy(&daemon_set_view.view());
+    let changed = ObjectChange::of(live, pause, desired, detail.show_values);
+    let owner = object::owner_after(live, desired, changed.change);
+    let daemon_set_view = DaemonSetView::of(owner, live, snapshot, fleet);
+    let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
+    let object = object_plan(applied, live, now.as_ref(), changed, &daemon_set_view);
+    let Sharing { budget, siblings } = Sharing::of(desired, all, snapshot);
     let pace = &*desired.policy_spec();
     let measured = starts.and_then(|starts| forecast::node_seconds(desired, starts));
-    let node_seconds = measured.unwrap_or(pace.progress_deadline.0);
     let request = RolloutRequest {
-        strategy,
+        strategy: object.strategy,
         pace,
-        shared_budget: shared_budget.as_ref().map(|budget| budget.nodes),
+        shared_budget: budget.as_ref().map(|budget| budget.nodes),
         siblings: &siblings,
-        untouched: untouched(change, live),
+        untouched: untouched(object.change, live),
         described: detail.into(),
-        node_seconds,
+        node_seconds: measured.unwrap_or(pace.progress_deadline.0),
         live,
         snapshot,
     };
-    let Rollout {
-        nodes,
-        waves,
-        steps,
-        next_waves,
-        waits_for,
-        empty_steps,
-        unavailable,
-        blocked_step,
-        idle,
-    } = rollout(&daemon_set_view, request);
-    let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
-    let pre_pull = pre_pull::pre_pull(&daemon_set_view, &waves, pace, strategy, snapshot);
+    let Rollout { nodes, schedule, idle } = rollout(&daemon_set_view, request);
+    let waves = &schedule.waves;
+    let pre_pull = pre_pull::pre_pull(&daemon_set_view, waves, pace, object.strategy, snapshot);
     let plan = DaemonSetPlan {
+        base: since,
+        shared_budget: budget,
+        pre_pull,
+        steps: schedule.steps,
+        next_waves: schedule.next_waves,
+        waits_for: schedule.waits_for,
+        waves: schedule.waves,
+        totals: totals(&nodes, idle),
+        nodes,
+        ..object
+    };
+    let warnings = about(&plan, &daemon_set_view, applied, live, snapshot, created, unreadable);
+    let guards = guards(&Judged {
+        plan: &plan,
+        desired,
+        live,
+        now: now.as_ref(),
+        daemon_set_view: &daemon_set_view,
+        blockers: &schedule.blockers,
+        node_seconds: measured,
+        rollouts: shared::rollouts_per_node(&siblings),
+        force_conflicts,
+        snapshot,
+    });
+    let plan = if detail.all_nodes { plan } else { without_kept_nodes(plan) };
+    Planned { decided: digest::decided(&plan), plan, guards, warnings }
+}
+
+/// The plan of the object alone: without its rollout, its base, and what it shares with others.
+fn object_plan(
+    applied: &Applied,
+    live: Option<&DaemonSet>,
+    now: Option<&DaemonSetView<'_>>,
+    ObjectChange { change, changes, pause }: ObjectChange,
+    daemon_set_view: &DaemonSetView<'_>,
+) -> DaemonSetPlan {
+    let desired = &applied.desired;
+    let pace = desired.policy_spec();
+    let template = desired.spec.template.raw();
+    DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
         name: desired.key.name.clone(),
         uid: live.map(|live| live.uid.clone()),
@@ -120,49 +146,29 @@ pub(super) fn plan<'a>(
         managed_by: desired.managed_by,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         after: pace.after.iter().map(ToString::to_string).collect(),
-        shared_budget,
-        checks: CheckPlan::all(pace),
-        pre_pull,
-        strategy,
+        shared_budget: None,
+        checks: CheckPlan::all(&pace),
+        pre_pull: None,
+        strategy: strategy(&daemon_set_view.view()),
         pause,
         live_template: live.map(|live| template_digest(live.spec.template.raw())),
-        target_template: template_digest(desired.spec.template.raw()),
+        target_template: template_digest(template),
         revision: daemon_set_view.target.plan.clone(),
         changes,
-        base: since,
+        base: None,
         leftovers: applied.leftovers.clone(),
         conflicts: applied.conflicts.clone(),
         forced_conflicts: applied.forced_conflicts.clone(),
-        new_pods: (change == Change::Create).then(|| NewPods::of(desired.spec.template.raw())),
-        steps,
+        new_pods: (change == Change::Create).then(|| NewPods::of(template)),
+        steps: Vec::new(),
         domain_key: pace.domains.as_ref().map(|domains| domains.key.clone()),
-        next_waves,
-        waits_for,
-        waves,
-        totals: totals(&nodes, idle),
-        nodes,
-        status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
-    };
-    let newer = warnings::newer_fields::warning(desired, &snapshot.cluster);
-    let of_manifest = applied.warnings.iter().cloned().chain(unreadable).chain(newer);
-    let warnings = about(&plan, &daemon_set_view, live, snapshot, pace, created, of_manifest);
-    let guards = guards(&Judged {
-        plan: &plan,
-        desired,
-        live,
-        now: now.as_ref(),
-        daemon_set_view: &daemon_set_view,
-        unavailable: &unavailable,
-        blocked_step: blocked_step.as_ref(),
-        empty_steps: &empty_steps,
-        node_seconds: measured,
-        rollouts,
-        failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
-        force_conflicts,
-        snapshot,
-    });
-    let plan = if detail.all_nodes { plan } else { without_kept_nodes(plan) };
-    Planned { decided: digest::decided(&plan), plan, guards, warnings }
+        next_waves: Vec::new(),
+        waits_for: Vec::new(),
+        waves: Vec::new(),
+        totals: ActionTotals::default(),
+        nodes: Vec::new(),
+        status: now.map(|now| Counters::from(status::counters(&now.view()))),
+    }
 }
 
 /// The plan without the nodes that do not change.
@@ -172,32 +178,48 @@ fn without_kept_nodes(mut plan: DaemonSetPlan) -> DaemonSetPlan {
     plan
 }
 
-/// The fields that the apply changes; a pause does not count.
-fn changes(
-    live: Option<&DaemonSet>,
-    pause: Option<&PausedRollout>,
-    desired: &DesiredDaemonSet,
-    show_values: ShownValues<'_>,
-) -> Vec<FieldChange> {
-    let declared = live.map(|live| as_declared(live, pause));
-    let left = live.and_then(LeftoverPause::of);
-    object::changes(declared.as_deref(), &desired.raw, left.as_ref(), show_values)
+/// What the apply changes of the object.
+struct ObjectChange {
+    /// The change as a whole.
+    change: Change,
+    /// The changed fields; a pause does not count.
+    changes: Vec<FieldChange>,
+    /// The live paused or aborted rollout.
+    pause: Option<PausedRollout>,
+}
+
+impl ObjectChange {
+    fn of(
+        live: Option<&DaemonSet>,
+        pause: Option<PausedRollout>,
+        desired: &DesiredDaemonSet,
+        show_values: ShownValues<'_>,
+    ) -> Self {
+        let declared = live.map(|live| as_declared(live, pause.as_ref()));
+        let left = live.and_then(LeftoverPause::of);
+        let declared = declared.as_deref();
+        let changes = object::changes(declared, &desired.raw, left.as_ref(), show_values);
+        Self { change: object::change(live, desired, &changes), changes, pause }
+    }
 }
 
 /// All warnings about the plan of one DaemonSet.
 fn about(
     plan: &DaemonSetPlan,
     daemon_set_view: &DaemonSetView<'_>,
+    applied: &Applied,
     live: Option<&DaemonSet>,
     snapshot: &Snapshot,
-    pace: &PolicySpec,
     created: &BTreeMap<NamespaceName, Place>,
-    of_manifest: impl Iterator<Item = Warning>,
+    unreadable: Option<Warning>,
 ) -> Vec<Warning> {
+    let desired = &applied.desired;
     let mut warnings = warnings::about(daemon_set_view, live, snapshot, created);
-    warnings.extend(of_manifest);
+    warnings.extend(applied.warnings.iter().cloned());
+    warnings.extend(unreadable);
+    warnings.extend(warnings::newer_fields::warning(desired, &snapshot.cluster));
     warnings.extend(warnings::creates_at_once(plan));
-    warnings.extend(warnings::unused_budget(plan, pace));
+    warnings.extend(warnings::unused_budget(plan, &desired.policy_spec()));
     warnings.extend(warnings::gaps_before_surge(plan));
     warnings.extend(warnings::services::warnings(plan, daemon_set_view, live, snapshot));
     let target = &daemon_set_view.owner.spec.template;
@@ -239,20 +261,8 @@ fn left_over(live: &DaemonSet) -> Option<Warning> {
 pub(super) struct Rollout {
     /// Plans of the nodes in name order.
     pub nodes: Vec<NodePlan>,
-    /// The waves in order.
-    pub waves: Vec<Wave>,
-    /// The steps of the policy.
-    pub steps: Vec<StepPlan>,
-    /// Numbers of the waves that come next.
-    pub next_waves: Vec<u32>,
-    /// What keeps the next wave from beginning.
-    pub waits_for: Vec<WaitsFor>,
-    /// Names of the steps that select no node.
-    pub empty_steps: Vec<String>,
-    /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
-    pub unavailable: Vec<NodeName>,
-    /// The first step of which nodes wait for ever.
-    pub blocked_step: Option<BlockedStep>,
+    /// Their waves, and what blocks them.
+    pub schedule: Schedule,
     /// Number of other nodes: they have no pod and get none.
     pub idle: u32,
 }
@@ -325,31 +335,12 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         node_seconds,
         now,
     };
-    let schedule = waves::schedule(&mut nodes, &budget_views, &rules);
-    let Schedule {
-        waves,
-        mut steps,
-        empty_steps,
-        next_waves,
-        waits_for,
-        unavailable,
-        blocked_step,
-    } = schedule;
-    for step in steps.iter_mut().filter(|step| approved.contains(&step.name)) {
+    let mut schedule = waves::schedule(&mut nodes, &budget_views, &rules);
+    for step in schedule.steps.iter_mut().filter(|step| approved.contains(&step.name)) {
         let approval = given.and_then(|given| given.get(&step.name));
         step.approved = approval.map(|it| Approved { by: it.by.clone(), at: it.at });
     }
-    Rollout {
-        nodes,
-        waves,
-        steps,
-        next_waves,
-        waits_for,
-        empty_steps,
-        unavailable,
-        blocked_step,
-        idle,
-    }
+    Rollout { nodes, schedule, idle }
 }
 
 /// The hash of the last good template: that of the paused rollout's start, else the live one.

@@ -15,6 +15,7 @@ use super::nodes::Described;
 use super::pause::{PausedRollout, as_declared};
 use super::policy_progress::{self, rolled_out};
 use super::reason::Reason;
+use super::waves::Schedule;
 use super::{applied, object, plan};
 use crate::steps::WaitsFor;
 use daemonset::controller::Owner;
@@ -194,8 +195,9 @@ pub fn explain_under(
     let fleet = Fleet::new(&snapshot.nodes);
     let (view, rollout, _) =
         policy_progress::progress(live, target, policy, snapshot, &fleet, Described::All);
-    let Rollout { nodes, waves, next_waves, waits_for, .. } = rollout;
+    let Rollout { nodes, schedule, .. } = rollout;
     let explanation = explained(&view, nodes, snapshot, node, None)?;
+    let Schedule { waves, next_waves, waits_for, .. } = schedule;
     let explanation = in_wave(explanation, &waves, &next_waves, &waits_for);
     Ok(with_checks(explanation, pause.as_ref()))
 }

@@ -12,7 +12,7 @@ use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strat
 use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
-use super::waves::BlockedStep;
+use super::waves::{BlockedStep, Blockers};
 use crate::words::{agree, count};
 use daemonset::model::{
     Calendar, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Opening, PolicySpec, Snapshot,
@@ -45,18 +45,12 @@ pub(super) struct Judged<'a> {
     pub now: Option<&'a DaemonSetView<'a>>,
     /// View of the DaemonSet after the apply with its nodes and pods.
     pub daemon_set_view: &'a DaemonSetView<'a>,
-    /// Nodes that count as unavailable and that the plan does not change.
-    pub unavailable: &'a [NodeName],
-    /// The first step of which nodes wait for ever.
-    pub blocked_step: Option<&'a BlockedStep>,
-    /// Names of the steps that select no node.
-    pub empty_steps: &'a [String],
+    /// What the rollout cannot get past.
+    pub blockers: &'a Blockers,
     /// Time that the update of one node takes, in seconds, if it was measured.
     pub node_seconds: Option<u32>,
     /// Number of DaemonSets of a shared budget that are updated on a node one after the other.
     pub rollouts: u32,
-    /// Whether `ds-apply` has recorded that a rollout of the target template failed.
-    pub failed_before: bool,
     /// Field managers whose fields may be overwritten (`--force-conflicts`).
     pub force_conflicts: &'a BTreeSet<String>,
     /// Snapshot of the cluster.
@@ -78,12 +72,9 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         live,
         now,
         daemon_set_view,
-        unavailable,
-        blocked_step,
-        empty_steps,
+        blockers: Blockers { unavailable, blocked_step, empty_steps },
         node_seconds,
         rollouts,
-        failed_before,
         force_conflicts: allowed,
         snapshot,
     } = *judged;
@@ -100,10 +91,10 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     let guards = [
         evicted,
         deadlock(plan, daemon_set_view, unavailable),
-        blocked_step.and_then(|step| deadlock_in_step(plan, daemon_set_view, step)),
+        blocked_step.as_ref().and_then(|step| deadlock_in_step(plan, daemon_set_view, step)),
         force_conflicts(plan, allowed),
         live.and_then(|live| git_ops(plan, live, allowed)),
-        failed_template(plan, failed_before),
+        failed_template(plan, snapshot),
         empty_step(plan, empty_steps),
         surge_under_policy(plan, desired),
         window_too_short(plan, desired, (node_seconds, rollouts), snapshot.observed_at),
@@ -222,7 +213,9 @@ fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet, allowed: &BTreeSet<String>) -
 ///
 /// The failure is recorded in the annotation of an aborted rollout, and in the lease with which
 /// `ds-apply` locks the DaemonSet. A template that is live on every node by now is not guarded.
-fn failed_template(plan: &DaemonSetPlan, failed_before: bool) -> Option<Guard> {
+fn failed_template(plan: &DaemonSetPlan, snapshot: &Snapshot) -> Option<Guard> {
+    // Recorded by an earlier run.
+    let failed_before = snapshot.has_failed(&plan.key(), &plan.target_template);
     let aborted = plan.pause.as_ref().and_then(|pause| pause.failed.as_ref());
     let is_live = plan.live_template.as_ref() == Some(&plan.target_template);
     let is_whole = is_live && plan.pause.is_none() && plan.waves.is_empty();

@@ -119,11 +119,12 @@ pub(super) fn progress<'a>(
         snapshot,
     };
     let mut rollout = rollout(&view, request);
-    let is_left = !rollout.waves.is_empty();
+    let schedule = &mut rollout.schedule;
+    let is_left = !schedule.waves.is_empty();
     let (steps, waits_for) = if is_left {
-        (rollout.steps.clone(), rollout.waits_for.clone())
+        (schedule.steps.clone(), schedule.waits_for.clone())
     } else {
-        rollout.waits_for.clear();
+        schedule.waits_for.clear();
         (Vec::new(), snapshot.steps_note(&live.key).map(held_by).unwrap_or_default())
     };
     let calendar = Calendar::of(&pace.windows, &pace.exclusions);

@@ -11,8 +11,37 @@ use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, PodPlacement, RolloutPolicy, Snapshot,
 };
 
+/// The budget that a DaemonSet shares with others.
+#[derive(Default)]
+pub(super) struct Sharing {
+    /// The budget; none if its policy has none.
+    pub budget: Option<SharedBudget>,
+    /// On how many nodes others are rolled out, too: for each node, their number.
+    pub siblings: BTreeMap<NodeName, u32>,
+}
+
+impl Sharing {
+    /// The one of its policy. `all` are the DaemonSets of the source.
+    pub(super) fn of(
+        desired: &DesiredDaemonSet,
+        all: &[&DesiredDaemonSet],
+        snapshot: &Snapshot,
+    ) -> Self {
+        let Some(policy) = desired.policy.as_deref() else { return Self::default() };
+        Self {
+            budget: shared_budget(policy, all, snapshot),
+            siblings: siblings(policy, &desired.key, all, snapshot),
+        }
+    }
+}
+
+/// The maximum number of DaemonSets that are updated on one node, one after the other.
+pub(super) fn rollouts_per_node(siblings: &BTreeMap<NodeName, u32>) -> u32 {
+    siblings.values().max().map_or(1, |others| others.saturating_add(1))
+}
+
 /// The shared budget of a policy; `None` if it has none. `desired` are the DaemonSets of the source.
-pub(super) fn shared_budget(
+fn shared_budget(
     policy: &RolloutPolicy,
     desired: &[&DesiredDaemonSet],
     snapshot: &Snapshot,
@@ -36,7 +65,7 @@ pub(super) fn shared_budget(
 
 /// On how many nodes others that share the budget are rolled out, too: for each node, their number.
 /// A number of nodes selects those with the most first, as the rollout does.
-pub(super) fn siblings(
+fn siblings(
     policy: &RolloutPolicy,
     own: &DaemonSetKey,
     desired: &[&DesiredDaemonSet],

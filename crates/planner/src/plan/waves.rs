@@ -31,19 +31,26 @@ use daemonset::model::{Calendar, MinReady, NodeName, PolicySpec, Ramp, StepsNote
 /// A plan asks no gates.
 static NONE_PASSED: BTreeMap<String, Timestamp> = BTreeMap::new();
 
-/// Result of scheduling: the waves, and the nodes that block them.
+/// Result of scheduling: the waves, and what blocks them.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     /// The waves in order.
     pub waves: Vec<Wave>,
     /// The steps of the policy, with the implied last one; empty if it has none.
     pub steps: Vec<StepPlan>,
-    /// Names of the steps that select no node.
-    pub empty_steps: Vec<String>,
     /// Numbers of the waves that come next; empty if the policy has neither steps nor domains.
     pub next_waves: Vec<u32>,
     /// What keeps the next wave from beginning.
     pub waits_for: Vec<WaitsFor>,
+    /// What blocks waves for ever.
+    pub blockers: Blockers,
+}
+
+/// What a rollout cannot get past by itself.
+#[derive(Debug, Default)]
+pub(super) struct Blockers {
+    /// Names of the steps that select no node.
+    pub empty_steps: Vec<String>,
     /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
     pub unavailable: Vec<NodeName>,
     /// The first step of which nodes wait for ever for its part of the budget.
@@ -150,7 +157,8 @@ pub(super) fn schedule(
     };
     let empty_steps = empty_steps(&evaluation).iter().map(|step| step.name.clone()).collect();
     let steps = step_plans(&evaluation, pace);
-    Schedule { waves, steps, empty_steps, next_waves, waits_for, unavailable, blocked_step }
+    let blockers = Blockers { empty_steps, unavailable, blocked_step };
+    Schedule { waves, steps, next_waves, waits_for, blockers }
 }
 
 /// The limits of all waves.

@@ -129,13 +129,8 @@ impl<'w> Step<'_, 'w> {
         }
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
-        // A new pod that is not available may have failed: that is judged first.
-        let pace = &self.task.pace;
-        let is_pending = |node_view: &NodeView<'_>| {
-            let pod = node_view.pod_state.only_updated();
-            pod.is_some_and(|pod| !view.is_available(pod) || pod.restarts > pace.max_restarts)
-        };
-        if view.node_views.iter().filter(|it| new_pods::is_judged(it)).any(is_pending) {
+        // A pod that has failed is judged first.
+        if self.may_have_failed(&view) {
             return Ok(None);
         }
         let policy = self.policy();
@@ -160,16 +155,11 @@ impl<'w> Step<'_, 'w> {
         // A soak that begins only now, because the note was lost or the step before has just ended,
         // would begin again in each run, and at each look while a check is asked. Of a rollout that has
         // not begun, nothing is noted.
-        let noted = self.state.note.as_ref();
-        let template = &evaluation.note.template;
-        let has_begun = match noted {
-            Some(noted) => noted.template == *template && noted.waits_since.is_none(),
-            // The note is lost; the pause is not.
-            None => pause.is_some_and(|it| is_waiting && it.target.as_ref() == Some(template)),
-        };
+        let waiting = pause.filter(|_| is_waiting);
+        let has_begun = self.has_begun(&evaluation.note.template, waiting.as_ref());
         if has_begun || !evaluation.note.steps.is_empty() {
             self.note_steps(&evaluation.note, &policy, &after)?;
-        } else if noted.is_none()
+        } else if self.state.note.is_none()
             && self.state.is_note_lost == Some(true)
             && waits_for.iter().any(|wait| wait.kind == WaitKind::Approval)
         {
@@ -177,6 +167,25 @@ impl<'w> Step<'_, 'w> {
             self.note(StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() })?;
         }
         if checked.is_asking { Err(Halt::Wait) } else { Ok(Some(waits_for)) }
+    }
+
+    /// Whether a new pod may have failed: it is not available, or has restarted too often.
+    fn may_have_failed(&self, view: &RolloutView<'_>) -> bool {
+        let pace = &self.task.pace;
+        let is_pending = |node_view: &NodeView<'_>| {
+            let pod = node_view.pod_state.only_updated();
+            pod.is_some_and(|pod| !view.is_available(pod) || pod.restarts > pace.max_restarts)
+        };
+        view.node_views.iter().filter(|it| new_pods::is_judged(it)).any(is_pending)
+    }
+
+    /// Whether the rollout of this template has begun, by its note, or by the pause while it waits.
+    fn has_begun(&self, template: &str, waiting: Option<&PausedRollout>) -> bool {
+        match &self.state.note {
+            Some(noted) => noted.template == template && noted.waits_since.is_none(),
+            // The note is lost; the pause is not.
+            None => waiting.is_some_and(|pause| pause.target.as_deref() == Some(template)),
+        }
     }
 
     /// The pause of a rollout that waits, if it is aborted without writing the target again.

@@ -20,16 +20,6 @@ pub(crate) fn events() -> Vec<RunEvent> {
         lease_seconds: 15,
         live: true,
     };
-    let slowest =
-        ReplacedNode { node: "a-1".into(), seconds: 41, old_pod_gone_after: Some(30), restarts: 1 };
-    let log = ContainerLog {
-        pod: "agent-x".into(),
-        container: Some("agent".to_owned()),
-        previous: true,
-        lines: vec!["no configuration".to_owned()],
-        error: None,
-    };
-    let evidence = PodEvidence { warning: Some("BackOff".to_owned()), log: Some(log) };
     let data = [
         RunEventData::Plan { plan: Box::new(rollout()) },
         RunEventData::WaitingForLock { lock, wait_seconds: 30, free_in_seconds: 25 },
@@ -56,16 +46,7 @@ pub(crate) fn events() -> Vec<RunEvent> {
         RunEventData::Progress { progress: Progress::default() },
         RunEventData::DeletingDaemonSet,
         RunEventData::Gone,
-        RunEventData::Ended {
-            exit_code: 4,
-            replaced: 1,
-            slowest: vec![slowest],
-            evidence: BTreeMap::from([("a-3".into(), evidence)]),
-            waits_for: vec![],
-            failed_gate: None,
-            unknown_check: None,
-            left: BTreeMap::from([("a-3".into(), vec!["notAvailable".to_owned()])]),
-        },
+        ended(),
         RunEventData::RunEnded { exit_code: 4 },
     ];
     let event = |event| RunEvent {
@@ -79,4 +60,28 @@ pub(crate) fn events() -> Vec<RunEvent> {
         event,
     };
     data.into_iter().map(event).collect()
+}
+
+/// The end after the new pod of a-3 has failed.
+fn ended() -> RunEventData {
+    let slowest =
+        ReplacedNode { node: "a-1".into(), seconds: 41, old_pod_gone_after: Some(30), restarts: 1 };
+    let log = ContainerLog {
+        pod: "agent-x".into(),
+        container: Some("agent".to_owned()),
+        previous: true,
+        lines: vec!["no configuration".to_owned()],
+        error: None,
+    };
+    let evidence = PodEvidence { warning: Some("BackOff".to_owned()), log: Some(log) };
+    RunEventData::Ended {
+        exit_code: 4,
+        replaced: 1,
+        slowest: vec![slowest],
+        evidence: BTreeMap::from([("a-3".into(), evidence)]),
+        waits_for: vec![],
+        failed_gate: None,
+        unknown_check: None,
+        left: BTreeMap::from([("a-3".into(), vec!["notAvailable".to_owned()])]),
+    }
 }

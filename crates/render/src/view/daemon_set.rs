@@ -127,81 +127,49 @@ impl<'a> DaemonSetView<'a> {
         now: Timestamp,
     ) -> Self {
         let times = Times::of(course, now);
-        let DaemonSetPlan {
-            namespace: _,
-            name: _,
-            uid: _,
-            generation: _,
-            change,
-            cascade,
-            managed_by,
-            policy,
-            after,
-            shared_budget,
-            checks,
-            pre_pull,
-            strategy,
-            pause,
-            live_template: _,
-            target_template: _,
-            revision,
-            changes,
-            base,
-            leftovers,
-            conflicts,
-            forced_conflicts: _,
-            new_pods,
-            steps: _,
-            domain_key,
-            next_waves: _,
-            waits_for,
-            waves,
-            nodes,
-            totals,
-            status,
-        } = plan;
-        let mut groups = groups_by_wave(nodes, zones);
+        let mut groups = groups_by_wave(&plan.nodes, zones);
         let at_once = groups.remove(&None).unwrap_or_default();
-        let can_step = *strategy == Strategy::OnDelete && are_named(waves);
-        let several = waves.len() > 1 || can_step;
-        let waves = waves.iter().map(|wave| {
+        let can_step = plan.strategy == Strategy::OnDelete && are_named(&plan.waves);
+        let several = plan.waves.len() > 1 || can_step;
+        let waves = plan.waves.iter().map(|wave| {
             let groups = groups.remove(&Some(wave.index)).unwrap_or_default();
             let name = several.then_some((wave.index, wave.name.as_str()));
-            WaveView { name, ..WaveView::of(wave, groups, revision) }
+            WaveView { name, ..WaveView::of(wave, groups, &plan.revision) }
         });
+        let shared_budget = plan.shared_budget.as_ref();
         Self {
             key: plan.key().to_string(),
             changes: changes_anything(plan),
-            change: *change,
+            change: plan.change,
             risk: Risk::of(plan),
-            keeps_pods: *cascade == Some(Cascade::Orphan),
-            managed_by: managed_words(*managed_by),
-            policy: policy.as_deref(),
-            after: (!after.is_empty()).then(|| after.join(", ")),
-            shared_budget: shared_budget.as_ref().and_then(|it| shared_words(it, &plan.key())),
-            checks: checks.iter().map(check_words).collect(),
-            pre_pull: pre_pull.as_ref().map(|it| pre_pull_words(it, course)),
-            strategy: strategy_words(*strategy, &plan.waves),
+            keeps_pods: plan.cascade == Some(Cascade::Orphan),
+            managed_by: managed_words(plan.managed_by),
+            policy: plan.policy.as_deref(),
+            after: (!plan.after.is_empty()).then(|| plan.after.join(", ")),
+            shared_budget: shared_budget.and_then(|it| shared_words(it, &plan.key())),
+            checks: plan.checks.iter().map(check_words).collect(),
+            pre_pull: plan.pre_pull.as_ref().map(|it| pre_pull_words(it, course)),
+            strategy: strategy_words(plan.strategy, &plan.waves),
             can_step,
-            on_delete: *strategy == Strategy::OnDelete && plan.waves.is_empty(),
-            pause: pause.as_ref().map(|pause| pause_words(pause, plan)),
-            revision: revision_words(revision),
-            revision_names: revision_names(revision),
-            fields: changes,
-            base: base.as_ref(),
-            new_pods: new_pods.as_ref(),
-            owned: owned(conflicts, leftovers),
+            on_delete: plan.strategy == Strategy::OnDelete && plan.waves.is_empty(),
+            pause: plan.pause.as_ref().map(|pause| pause_words(pause, plan)),
+            revision: revision_words(&plan.revision),
+            revision_names: revision_names(&plan.revision),
+            fields: &plan.changes,
+            base: plan.base.as_ref(),
+            new_pods: plan.new_pods.as_ref(),
+            owned: owned(&plan.conflicts, &plan.leftovers),
             steps: StepView::all(plan, course, &times, zones),
-            domain_key: domain_key.as_deref(),
-            waits_for: waits_for.iter().map(|wait| wait_words(wait, plan, &times)).collect(),
+            domain_key: plan.domain_key.as_deref(),
+            waits_for: plan.waits_for.iter().map(|it| wait_words(it, plan, &times)).collect(),
             earliest_end: course.and_then(|course| earliest_end(plan, course, &times)),
             timeline: TimelineView::of(plan, course, &times),
             waves: waves.collect(),
             at_once,
-            nodes: nodes.iter().map(|node| NodeRow::of(node, several)).collect(),
+            nodes: plan.nodes.iter().map(|node| NodeRow::of(node, several)).collect(),
             course,
-            totals: *totals,
-            counters: status.map(counters_words),
+            totals: plan.totals,
+            counters: plan.status.map(counters_words),
         }
     }
 
@@ -230,7 +198,6 @@ fn are_named(waves: &[Wave]) -> bool {
     waves.iter().any(|wave| wave.step.is_some() || wave.domain.is_some())
 }
 
-/// The shared budget in words; none if no other DaemonSet shares it.
 /// `3 images, 10 nodes at a time; a node is without a Ready pod for about 4s, 20s without pre-pull`.
 fn pre_pull_words(pre_pull: &PrePullPlan, course: Option<&DaemonSetForecast>) -> String {
     let PrePullPlan { images, nodes: _, parallel, timeout_seconds: _ } = pre_pull;
@@ -250,6 +217,7 @@ fn pre_pull_words(pre_pull: &PrePullPlan, course: Option<&DaemonSetForecast>) ->
     }
 }
 
+/// The shared budget in words; none if no other DaemonSet shares it.
 fn shared_words(shared: &SharedBudget, own: &DaemonSetKey) -> Option<(String, String)> {
     let SharedBudget { nodes, daemon_sets } = shared;
     let own = own.to_string();

@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use daemonset::model::{DaemonSetKey, NodeName};
 use planner::plan::Reason;
 use planner::rollout::{Arrival, Ending, Interference, Outcome, PauseReason, Report, RolledBack};
+use planner::steps::WaitsFor;
 use planner::words::count;
 
 /// Number of nodes that are listed in one message.
@@ -103,13 +104,7 @@ pub(super) fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> 
     let Ending { outcome, interrupted: _, replaced, left } = ending;
     let on = "to resume: run it again";
     let retry = "to resume: fix the cause and run it again, with --retry for the same template";
-    let back = match undo {
-        SuggestedUndo::Previous => format!("to roll back: ds-apply undo {key}"),
-        SuggestedUndo::Earlier => format!(
-            "to roll back further: ds-apply undo {key} --to-revision N (ds-plan history {key} \
-             lists them)"
-        ),
-    };
+    let back = to_roll_back(key, undo);
     let release = format!("to let the controller continue by itself: ds-apply release {key}");
     match outcome {
         Outcome::Aborted { .. } | Outcome::Paused { why: PauseReason::Failed { .. } } => {
@@ -131,17 +126,7 @@ pub(super) fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> 
             vec![on.to_owned(), back]
         }
         Outcome::Waiting { waits_for } => {
-            let approvals = waits_for.iter().filter(|wait| wait.kind.needs_person());
-            let approve = approvals.map(|wait| {
-                let step = &wait.step;
-                // Another DaemonSet of a shared budget may wait for it.
-                let whose = wait.daemon_set.clone().unwrap_or_else(|| key.to_string());
-                format!("to approve: ds-apply approve {whose} {step}, then run it again")
-            });
-            let mut ways: Vec<String> = approve.collect();
-            if ways.is_empty() {
-                ways.push("to continue: run it again then, or let a schedule do it".to_owned());
-            }
+            let mut ways = to_continue(waits_for, key);
             // Nothing may have begun yet.
             if !replaced.is_empty() || !left.is_empty() {
                 ways.push(back);
@@ -168,6 +153,32 @@ pub(super) fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> 
         | Outcome::LockLost
         | Outcome::Failed { .. } => Vec::new(),
     }
+}
+
+fn to_roll_back(key: &DaemonSetKey, undo: SuggestedUndo) -> String {
+    match undo {
+        SuggestedUndo::Previous => format!("to roll back: ds-apply undo {key}"),
+        SuggestedUndo::Earlier => format!(
+            "to roll back further: ds-apply undo {key} --to-revision N (ds-plan history {key} \
+             lists them)"
+        ),
+    }
+}
+
+/// The approvals that are waited for; without any, only time is.
+fn to_continue(waits_for: &[WaitsFor], key: &DaemonSetKey) -> Vec<String> {
+    let approvals = waits_for.iter().filter(|wait| wait.kind.needs_person());
+    let approve = approvals.map(|wait| {
+        let step = &wait.step;
+        // Another DaemonSet of a shared budget may wait for it.
+        let whose = wait.daemon_set.clone().unwrap_or_else(|| key.to_string());
+        format!("to approve: ds-apply approve {whose} {step}, then run it again")
+    });
+    let ways: Vec<String> = approve.collect();
+    if ways.is_empty() {
+        return vec!["to continue: run it again then, or let a schedule do it".to_owned()];
+    }
+    ways
 }
 
 /// The outcome of the process for the outcome of a rollout.

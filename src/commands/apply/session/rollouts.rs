@@ -14,8 +14,9 @@ use crate::commands::apply::sharing::Sharing;
 use crate::error::Error;
 use crate::output::Format;
 use crate::shell::Shell;
-use cluster::{Lock, WritableCluster};
+use cluster::{Lock, Observer, WritableCluster};
 use daemonset::controller::Owner;
+use daemonset::model::DaemonSetKey;
 use executor::Run;
 use planner::rollout::{Ending, RunHistory, Secrets, Task};
 
@@ -59,11 +60,7 @@ impl Session {
         output: Format,
     ) -> Result<Vec<Ending>, Error> {
         self.acts();
-        let mut observers = BTreeMap::new();
-        for rollout in &rollouts {
-            let observer = self.observe(rollout.owner, Beside::of(&rollout.task)).await?;
-            observers.insert(rollout.owner.key.clone(), observer);
-        }
+        let observers = self.observers(&rollouts).await?;
         let shared = match sharing {
             Some(sharing) => Some(sharing.begin(&observers, self).await?),
             None => None,
@@ -110,16 +107,31 @@ impl Session {
             }
         };
         let ended = executor::together(rollouts.len(), shared.as_deref(), interrupts, begin).await;
-        let mut endings = Vec::with_capacity(ended.len());
-        for run in ended {
-            self.interrupted |= run.ending.interrupted;
-            self.outcomes.insert(run.key.clone(), run.ending.outcome.clone());
-            endings.push(run.ending.clone());
-            if let Some(kept) = &mut self.kept {
-                kept.runs.push(run);
-            }
+        Ok(ended.into_iter().map(|run| self.keep(run)).collect())
+    }
+
+    /// An observer of each DaemonSet, and of what its rollout looks at beside it.
+    async fn observers(
+        &mut self,
+        rollouts: &[Rollout<'_>],
+    ) -> Result<BTreeMap<DaemonSetKey, Observer>, Error> {
+        let mut observers = BTreeMap::new();
+        for rollout in rollouts {
+            let observer = self.observe(rollout.owner, Beside::of(&rollout.task)).await?;
+            observers.insert(rollout.owner.key.clone(), observer);
         }
-        Ok(endings)
+        Ok(observers)
+    }
+
+    /// Keeps the outcome of a run, and all of it for a report; returns its ending.
+    fn keep(&mut self, run: RunHistory) -> Ending {
+        self.interrupted |= run.ending.interrupted;
+        self.outcomes.insert(run.key.clone(), run.ending.outcome.clone());
+        let ending = run.ending.clone();
+        if let Some(kept) = &mut self.kept {
+            kept.runs.push(run);
+        }
+        ending
     }
 }
 

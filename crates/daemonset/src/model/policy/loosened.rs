@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::{
     Bound, Check, CheckKind, Deadline, Domains, EmptyAnswer, OnFailure, PolicySpec, PolicyStep,
-    PrePull, PrometheusCheck, Ramp, WhileWaiting,
+    PrePull, PrometheusCheck, Ramp, WhileWaiting, Window,
 };
 use crate::model::IntOrPercent;
 use crate::model::min_ready::DEFAULT as DEFAULT_MIN_READY;
@@ -42,10 +42,7 @@ impl PolicySpec {
             min_ready_loosened(*min_ready_seconds, after.min_ready_seconds),
             (*ramp == Ramp::Double && after.ramp == Ramp::None)
                 .then(|| differs("ramp", "double", "none")),
-            (after.progress_deadline.0 > progress_deadline.0).then(|| {
-                let (was, is) = (seconds(*progress_deadline), seconds(after.progress_deadline));
-                differs("progressDeadline", was, is)
-            }),
+            progress_deadline_loosened(*progress_deadline, after.progress_deadline),
             allows_more(Some(was), Some(is)).then(|| differs("skipUnreadyNodes", was, is)),
             (after.max_restarts > *max_restarts)
                 .then(|| differs("maxRestarts", max_restarts, after.max_restarts)),
@@ -59,10 +56,7 @@ impl PolicySpec {
             domains_loosened(domains.as_ref(), after.domains.as_ref()),
             (!keep_all(steps, &after.steps))
                 .then(|| differs("steps", listed(steps), listed(&after.steps))),
-            // Fewer windows are stricter, none at all are looser.
-            (!windows.is_empty()
-                && (after.windows.is_empty() || !contains(windows, &after.windows)))
-            .then(|| differs("windows", listed(windows), listed(&after.windows))),
+            windows_loosened(windows, &after.windows),
             (!contains(&after.exclusions, exclusions))
                 .then(|| differs("exclusions", listed(exclusions), listed(&after.exclusions))),
             (!keep_checks(preconditions, &after.preconditions)).then(|| {
@@ -111,6 +105,16 @@ fn min_ready_loosened(before: Option<u32>, after: Option<u32>) -> Option<String>
         seconds.map_or("the default".to_owned(), |seconds| seconds.to_string())
     };
     is_looser.then(|| differs("minReadySeconds", text(before), text(after)))
+}
+
+fn progress_deadline_loosened(before: Deadline, after: Deadline) -> Option<String> {
+    (after.0 > before.0).then(|| differs("progressDeadline", seconds(before), seconds(after)))
+}
+
+/// Fewer windows are stricter, none at all are looser.
+fn windows_loosened(before: &[Window], after: &[Window]) -> Option<String> {
+    let is_looser = !before.is_empty() && (after.is_empty() || !contains(before, after));
+    is_looser.then(|| differs("windows", listed(before), listed(after)))
 }
 
 fn max_duration_loosened(before: Option<Deadline>, after: Option<Deadline>) -> Option<String> {

@@ -375,12 +375,7 @@ impl fmt::Display for Deviation {
             Self::PodFailed { nodes } => on(f, nodes, "with a failed or completed pod"),
             Self::PodMisscheduled { nodes } => on(f, nodes, "with a pod that may not run there"),
             Self::Paused { pause } | Self::Aborted { pause } => pause.fmt(f),
-            Self::Waiting { pause, overdue_seconds } => {
-                pause.fmt(f)?;
-                overdue_seconds.iter().try_for_each(|seconds| {
-                    write!(f, "; forgotten: no run has come for {}", Age(*seconds))
-                })
-            }
+            Self::Waiting { pause, overdue_seconds } => waiting(f, pause, *overdue_seconds),
             Self::PauseUnreadable { problem } => f.write_str(problem),
             Self::PauseLeftOver { left } => left.fmt(f),
             Self::NotObserved { generation, observed_generation } => write!(
@@ -427,6 +422,16 @@ impl fmt::Display for Deviation {
             ),
         }
     }
+}
+
+fn waiting(
+    f: &mut fmt::Formatter<'_>,
+    pause: &PausedRollout,
+    overdue_seconds: Option<i64>,
+) -> fmt::Result {
+    write!(f, "{pause}")?;
+    let forgotten = overdue_seconds.map(Age);
+    forgotten.iter().try_for_each(|age| write!(f, "; forgotten: no run has come for {age}"))
 }
 
 /// `3 nodes without a pod`.

@@ -179,10 +179,7 @@ impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed { failed, not_aborted, cause } => {
-                match cause {
-                    Some(cause) => write!(f, "{cause}")?,
-                    None => write!(f, "new pods failed on {}", count(failed.len(), "node"))?,
-                }
+                failure(f, failed.len(), cause.as_ref())?;
                 not_aborted.iter().try_for_each(|why| write!(f, "; not aborted: {why}"))
             }
             Self::CheckUnknown { finding, seconds, allowed } => write!(
@@ -236,6 +233,14 @@ impl fmt::Display for PauseReason {
             ),
             Self::Timeout => f.write_str("the run timed out"),
         }
+    }
+}
+
+/// What has failed: what the run found, else the new pods.
+fn failure(f: &mut fmt::Formatter<'_>, nodes: usize, cause: Option<&FailureCause>) -> fmt::Result {
+    match cause {
+        Some(cause) => write!(f, "{cause}"),
+        None => write!(f, "new pods failed on {}", count(nodes, "node")),
     }
 }
 

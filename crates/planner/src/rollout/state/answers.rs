@@ -4,7 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{CreateFailure, Failing, GRACE, Pods, RequestState, State, Stop};
-use crate::rollout::event::{Answer, Event, Failure};
+use crate::rollout::event::{Answer, Event, Failure, Written};
 use crate::rollout::outcome::Attempt;
 use crate::rollout::refusal::is_refusal;
 use crate::rollout::request::Purpose;
@@ -62,24 +62,7 @@ impl State {
 
     fn receive_answer(&mut self, answer: Answer, now: Timestamp) {
         match answer {
-            Answer::Written(Ok(written)) => {
-                self.writing.request = RequestState::Idle;
-                self.writing.done.extend(self.writing.last);
-                self.uid.get_or_insert_with(|| written.uid.clone());
-                self.writing.version = Some(written);
-                self.failing = None;
-            }
-            Answer::Written(Err(failure))
-                if self.writing.last == Some(Purpose::AddFailedGate)
-                    && (failure.is_permanent() || matches!(failure, Failure::Unknown { .. })) =>
-            {
-                // The gate is named by the outcome, too, which must not become another one.
-                self.writing.request = RequestState::Idle;
-                self.writing.done.insert(Purpose::AddFailedGate);
-            }
-            Answer::Written(Err(failure)) => {
-                self.writing.request = self.came_to_nothing(Attempt::Write, failure, now);
-            }
+            Answer::Written(result) => self.receive_written(result, now),
             Answer::Deleted { uid, result } => self.receive_deleted(uid, result, now),
             Answer::Annotated { revision: _, result } => {
                 self.annotating = match result {
@@ -120,6 +103,29 @@ impl State {
             }
             Answer::Noted(Err(failure)) => {
                 self.noting.request = self.came_to_nothing(Attempt::Note, failure, now);
+            }
+        }
+    }
+
+    fn receive_written(&mut self, result: Result<Written, Failure>, now: Timestamp) {
+        match result {
+            Ok(written) => {
+                self.writing.request = RequestState::Idle;
+                self.writing.done.extend(self.writing.last);
+                self.uid.get_or_insert_with(|| written.uid.clone());
+                self.writing.version = Some(written);
+                self.failing = None;
+            }
+            Err(failure)
+                if self.writing.last == Some(Purpose::AddFailedGate)
+                    && (failure.is_permanent() || matches!(failure, Failure::Unknown { .. })) =>
+            {
+                // The gate is named by the outcome, too, which must not become another one.
+                self.writing.request = RequestState::Idle;
+                self.writing.done.insert(Purpose::AddFailedGate);
+            }
+            Err(failure) => {
+                self.writing.request = self.came_to_nothing(Attempt::Write, failure, now);
             }
         }
     }

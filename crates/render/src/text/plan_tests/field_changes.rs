@@ -6,15 +6,15 @@ use super::{text, verbose};
 use crate::examples::{change, plan, updated};
 use planner::plan::FieldChange;
 
-#[test]
-fn field_changes() {
+/// One change of each kind of value.
+fn of_each_kind() -> Vec<FieldChange> {
     let masked = |change: FieldChange| FieldChange { masked: true, ..change };
     let config = |level: &str| {
         let value = |n| if n == 15 { level } else { "x" };
         let lines: Vec<_> = (1..=30).map(|n| format!("line {n} = {}", value(n))).collect();
         lines.join("\n")
     };
-    let changes = vec![
+    vec![
         change("spec.minReadySeconds", json!(null), 10),
         change("spec.template.spec.priorityClassName", "system-node-critical", json!(null)),
         change("spec.template.metadata.labels[app.kubernetes.io/version]", "1.0", "1.1"),
@@ -43,8 +43,12 @@ fn field_changes() {
             format!("{}1{}", "x".repeat(300), "y".repeat(300)),
             format!("{}2", "x".repeat(300)),
         ),
-    ];
-    insta::assert_snapshot!(text(&plan(vec![updated("agent", changes)])), @r#"
+    ]
+}
+
+#[test]
+fn field_changes() {
+    insta::assert_snapshot!(text(&plan(vec![updated("agent", of_each_kind())])), @r#"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
     Symbols: ~ changed
 
