@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
