@@ -7,7 +7,7 @@
 //!   ([`has_failed_permanently`]); it *stays unready* if waiting longer will probably not help
 //!   ([`stays_unready`]).
 //! - A node is Ready, or NotReady and skipped, or NotReady and counted against the budget
-//!   ([`NodeBudget`], [`SkippedNodes`]).
+//!   ([`NodeStanding`], [`SkippedNodes`]).
 //!
 //! *Available* and *updated* are stricter than upstream (`daemonset::controller` says how). Not here: any
 //! decision.
@@ -139,16 +139,27 @@ pub(crate) fn progress_deadline(policy: &PolicySpec) -> SignedDuration {
     SignedDuration::from_secs(policy.progress_deadline.0.into())
 }
 
-/// The readiness of a node, and whether it counts against the budget.
+/// Whether a node is Ready, and whether it counts against the budget if it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NodeBudget {
+pub(crate) enum NodeStanding {
     /// The kubelet reports the node as Ready; it counts if it has no available pod.
     Ready,
     /// Not Ready: skipped, and not counted.
-    Excluded,
+    Skipped,
     /// Not Ready, and counted as unavailable: more such nodes than may be skipped, or the run has
     /// just deleted its pod.
-    Unavailable,
+    Counted,
+}
+
+impl NodeStanding {
+    /// Whether a node counts as unavailable that should run a pod.
+    pub(crate) fn is_unavailable(self, has_available_pod: bool) -> bool {
+        match self {
+            Self::Skipped => false,
+            Self::Counted => true,
+            Self::Ready => !has_available_pod,
+        }
+    }
 }
 
 /// Classifies the nodes of a DaemonSet in the order of their names: the first NotReady ones are
@@ -168,15 +179,15 @@ impl SkippedNodes {
     }
 
     /// Classifies the next node.
-    pub(crate) fn classify(&mut self, is_ready: bool, is_desired: bool) -> NodeBudget {
+    pub(crate) fn classify(&mut self, is_ready: bool, is_desired: bool) -> NodeStanding {
         if is_ready {
-            return NodeBudget::Ready;
+            return NodeStanding::Ready;
         }
         self.unready += u32::from(is_desired);
         if is_desired && self.unready > self.skippable {
-            NodeBudget::Unavailable
+            NodeStanding::Counted
         } else {
-            NodeBudget::Excluded
+            NodeStanding::Skipped
         }
     }
 }
@@ -262,16 +273,16 @@ mod tests {
 
     #[test]
     fn desired_nodes_are_skipped_by_name_and_others_never_count() {
-        use NodeBudget::{Excluded, Ready, Unavailable};
+        use NodeStanding::{Counted, Ready, Skipped};
         let mut nodes = SkippedNodes { skippable: 1, unready: 0 };
         for (is_ready, is_desired, want) in [
             (true, true, Ready),
-            (false, false, Excluded),
-            (false, true, Excluded),
+            (false, false, Skipped),
+            (false, true, Skipped),
             (true, false, Ready),
-            (false, true, Unavailable),
-            (false, false, Excluded),
-            (false, true, Unavailable),
+            (false, true, Counted),
+            (false, false, Skipped),
+            (false, true, Counted),
         ] {
             assert_eq!(nodes.classify(is_ready, is_desired), want, "{is_ready} {is_desired}");
         }

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::approval::{ApprovalCheck, step_digest};
-use crate::classification::NodeBudget;
+use crate::classification::NodeStanding;
 use crate::shared::NodeRank;
 use daemonset::model::{
     Approval, Calendar, Node, PolicySpec, PolicyStep, Soak, StepNodes, StepNote, StepsNote, Time,
@@ -45,7 +45,7 @@ pub(crate) struct StepNode<'a> {
     /// Whether a pod of the target may start there.
     pub is_desired: bool,
     /// Whether it is Ready, or skipped.
-    pub budget: NodeBudget,
+    pub standing: NodeStanding,
     /// Whether it counts as unavailable, whatever the cause.
     pub is_unavailable: bool,
     /// The state of its pod.

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::document::{Action, NodePlan, StepPlan, StepState, Strategy, Wave};
-use crate::classification::{NodeBudget, SkippedNodes, Templates};
+use crate::classification::{SkippedNodes, Templates};
 use crate::shared::NodeRank;
 use crate::steps::{
     Evaluation, Progress, StepNode, StepProgress, StepsInput, WaitsFor, WaveId, empty_steps,
@@ -264,19 +264,13 @@ impl<'a> Stepped<'a> {
                 stepped.positions.push(None);
                 continue;
             };
-            let budget = skipped.classify(view.node == NodeBudgetState::Ready, view.desired);
-            let is_unavailable = view.desired
-                && match budget {
-                    NodeBudget::Excluded => false,
-                    NodeBudget::Unavailable => true,
-                    NodeBudget::Ready => !view.has_available_pod,
-                };
+            let standing = skipped.classify(view.node == NodeBudgetState::Ready, view.desired);
             stepped.positions.push(Some(stepped.nodes.len()));
             stepped.nodes.push(StepNode {
                 node,
                 is_desired: view.desired,
-                budget,
-                is_unavailable,
+                standing,
+                is_unavailable: view.desired && standing.is_unavailable(view.has_available_pod),
                 update: view.update,
                 restarts: view.restarts,
                 pod_created: None,

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::checks::{Asking, Now};
 use super::task::ClusterChecks;
 use crate::checks::{self, CheckAnswer, CheckFinding, CheckReason, CheckedCluster, CheckedNode};
-use crate::classification::NodeBudget;
+use crate::classification::NodeStanding;
 use crate::steps::{NodeUpdate, WaitKind, WaitsFor};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::Check;
@@ -65,7 +65,7 @@ impl<'a> Asking<'a, '_, '_, '_> {
 
     /// The positions of the nodes that could begin now.
     pub(super) fn candidates(&self) -> Vec<usize> {
-        let is_ready = |at: &usize| self.nodes[*at].budget == NodeBudget::Ready;
+        let is_ready = |at: &usize| self.nodes[*at].standing == NodeStanding::Ready;
         let all = (0..self.nodes.len()).filter(is_ready);
         all.filter(|at| self.evaluation.may_begin(*at)).collect()
     }

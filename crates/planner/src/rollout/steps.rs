@@ -406,7 +406,7 @@ fn step_node<'v>(
     StepNode {
         node: node_view.node,
         is_desired: node_view.is_desired(),
-        budget: node_view.node_budget,
+        standing: node_view.node_standing,
         is_unavailable: node_view.is_unavailable(),
         update,
         restarts: pod.map_or(0, |pod| pod.restarts),

@@ -13,7 +13,7 @@ use super::observed_cluster::ObservedCluster;
 use super::progress::Progress;
 use super::state::{Pods, RequestState, State};
 use super::task::Task;
-use crate::classification::{Availability, NodeBudget, SkippedNodes, Templates};
+use crate::classification::{Availability, NodeStanding, SkippedNodes, Templates};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::Limits;
@@ -54,7 +54,7 @@ pub(super) struct NodeView<'a> {
     pub wave: Option<u32>,
     /// The reason why no pod may start here; `None` on a desired node.
     pub obstacle: Option<Arc<Obstacle>>,
-    pub node_budget: NodeBudget,
+    pub node_standing: NodeStanding,
     pub pod_state: PodState<'a>,
     /// Whether the node has an available pod, of any revision.
     pub has_available_pod: bool,
@@ -167,16 +167,18 @@ impl<'a> RolloutView<'a> {
                 continue;
             }
             let is_ready = node.readiness.is_ready() && !state.is_dropped(&node.name);
-            let node_budget = skipped.classify(is_ready, placement.may_start);
-            let node_budget = match node_budget {
-                NodeBudget::Excluded
+            let node_standing = skipped.classify(is_ready, placement.may_start);
+            let node_standing = match node_standing {
+                NodeStanding::Skipped
                     if placement.may_start && is_seen_before_delete(node, &state.pods, now) =>
                 {
-                    NodeBudget::Unavailable
+                    NodeStanding::Counted
                 }
-                NodeBudget::Ready | NodeBudget::Excluded | NodeBudget::Unavailable => node_budget,
+                NodeStanding::Ready | NodeStanding::Skipped | NodeStanding::Counted => {
+                    node_standing
+                }
             };
-            let node_view = view.node_view(node, placement, node_budget, here, state);
+            let node_view = view.node_view(node, placement, node_standing, here, state);
             view.node_views.push(node_view);
         }
         view
@@ -186,7 +188,7 @@ impl<'a> RolloutView<'a> {
         &self,
         node: &'a Node,
         placement: &Placement,
-        node_budget: NodeBudget,
+        node_standing: NodeStanding,
         pods: &[&'a Pod],
         state: &State,
     ) -> NodeView<'a> {
@@ -221,7 +223,7 @@ impl<'a> RolloutView<'a> {
             node,
             wave: None,
             obstacle,
-            node_budget,
+            node_standing,
             pod_state,
             has_available_pod,
             has_serving_pod,
@@ -305,7 +307,7 @@ impl<'a> RolloutView<'a> {
                 self.node_views.iter().filter(|node_view| node_view.has_outdated_pod()),
             ),
             skipped: count(
-                desired().filter(|node_view| node_view.node_budget == NodeBudget::Excluded),
+                desired().filter(|node_view| node_view.node_standing == NodeStanding::Skipped),
             ),
             wave,
         }
@@ -344,14 +346,14 @@ impl<'a> RolloutView<'a> {
             PodState::Empty => vec![Reason::NoPod],
         };
         let unready = count(self.node_views.iter().filter(|it| it.is_desired() && !it.is_ready()));
-        let of_node = match (node_view.node_budget, node_not_ready(node_view.node, self.now)) {
-            (NodeBudget::Excluded, Some(Reason::NodeNotReady(node))) => {
+        let of_node = match (node_view.node_standing, node_not_ready(node_view.node, self.now)) {
+            (NodeStanding::Skipped, Some(Reason::NodeNotReady(node))) => {
                 Some(Reason::SkippedUnreadyNode(node))
             }
-            (NodeBudget::Unavailable, _) => {
+            (NodeStanding::Counted, _) => {
                 Some(Reason::UnreadyNodeCounts { unready, skippable: self.skippable })
             }
-            (NodeBudget::Ready | NodeBudget::Excluded, other) => other,
+            (NodeStanding::Ready | NodeStanding::Skipped, other) => other,
         };
         of_node.into_iter().chain(of_pod).collect()
     }
@@ -366,7 +368,7 @@ impl<'a> NodeView<'a> {
     /// Whether the node is Ready, and is not treated as if it were not, because images could not be
     /// pulled to it.
     pub(super) fn is_ready(&self) -> bool {
-        self.node_budget == NodeBudget::Ready
+        self.node_standing == NodeStanding::Ready
     }
 
     /// Whether the node has an outdated pod.
@@ -418,11 +420,7 @@ impl<'a> NodeView<'a> {
         if !self.is_desired() {
             return self.is_ready() && self.terminating.is_some();
         }
-        match self.node_budget {
-            NodeBudget::Excluded => false,
-            NodeBudget::Unavailable => true,
-            NodeBudget::Ready => !self.has_available_pod,
-        }
+        self.node_standing.is_unavailable(self.has_available_pod)
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::members::latest;
 use super::soak::{self, Progress};
 use super::{NodeUpdate, StepNode, StepsInput, WaveId};
-use crate::classification::NodeBudget;
+use crate::classification::NodeStanding;
 use crate::plan::template_digest;
 use daemonset::model::{Domains, Soak, StepsNote};
 
@@ -154,7 +154,7 @@ struct Tally {
 }
 
 fn is_reachable(node: &StepNode<'_>) -> bool {
-    node.budget == NodeBudget::Ready
+    node.standing == NodeStanding::Ready
 }
 
 /// The end of a domain's soak, while it soaks.
@@ -170,7 +170,7 @@ fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
     if soak.is_zero() {
         return None;
     }
-    let counted = || nodes().filter(|node| node.budget != NodeBudget::Excluded);
+    let counted = || nodes().filter(|node| node.standing != NodeStanding::Skipped);
     let is_updated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Updated { .. });
     let is_complete = counted().next().is_some() && counted().all(is_updated);
     let key = format!("{step}/{}", name.name().unwrap_or_default());

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::soak::Progress;
 use super::{NodeUpdate, StepNode, StepProgress};
-use crate::classification::NodeBudget;
+use crate::classification::NodeStanding;
 use daemonset::model::{PolicyStep, StepNodes};
 
 /// The nodes of the steps so far.
@@ -66,7 +66,7 @@ impl<'s, 'a> Members<'s, 'a> {
     /// The nodes that make the members `wanted` in all. A member that is skipped proves nothing:
     /// another node takes its place.
     fn chosen(&self, wanted: u32, spread: Option<&str>) -> Vec<usize> {
-        let present = self.members().filter(|node| node.budget != NodeBudget::Excluded).count();
+        let present = self.members().filter(|node| node.standing != NodeStanding::Skipped).count();
         let more = usize::try_from(wanted).unwrap_or(usize::MAX).saturating_sub(present);
         let mut others: Vec<usize> = (0..self.nodes.len())
             .filter(|at| self.nodes[*at].is_desired && !self.is_member[*at])
@@ -96,7 +96,7 @@ impl<'s, 'a> Members<'s, 'a> {
                 NodeUpdate::Outdated { is_intermediate } => is_intermediate,
             };
             (has_begun || self.nodes[*at].shared.is_open)
-                && self.nodes[*at].budget == NodeBudget::Ready
+                && self.nodes[*at].standing == NodeStanding::Ready
         };
         let (mut chosen, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(is_first);
         chosen.truncate(more);
@@ -110,7 +110,7 @@ impl<'s, 'a> Members<'s, 'a> {
         while chosen.len() < more {
             let open = groups.iter_mut().filter(|(_, (_, others))| !others.is_empty());
             let is_unready = |others: &[usize]| {
-                others.last().is_some_and(|at| self.nodes[*at].budget != NodeBudget::Ready)
+                others.last().is_some_and(|at| self.nodes[*at].standing != NodeStanding::Ready)
             };
             // Nodes that are not Ready come last, wherever they are. Values before nodes without
             // one; equal ones by name.
@@ -134,7 +134,7 @@ impl<'s, 'a> Members<'s, 'a> {
     /// Whether all members that are not skipped are updated, and there is one.
     pub(super) fn is_complete(&self) -> bool {
         let mut counted =
-            self.members().filter(|node| node.budget != NodeBudget::Excluded).peekable();
+            self.members().filter(|node| node.standing != NodeStanding::Skipped).peekable();
         (counted.peek().is_some() || self.desired == 0)
             && counted.all(|node| matches!(node.update, NodeUpdate::Updated { .. }))
     }
@@ -150,14 +150,14 @@ impl<'s, 'a> Members<'s, 'a> {
 
     /// Whether no Ready node is outdated or in progress: there is nothing left to replace.
     pub(super) fn is_last_step_complete(&self) -> bool {
-        let is_ready = |node: &&StepNode<'_>| node.budget == NodeBudget::Ready;
+        let is_ready = |node: &&StepNode<'_>| node.standing == NodeStanding::Ready;
         !self.nodes.iter().filter(is_ready).any(is_left)
     }
 
     /// The implied last step: all other nodes. It is done when no node that counts is outdated or in
     /// progress.
     pub(super) fn last_step(&self) -> StepProgress<'static> {
-        let counts = |node: &&StepNode<'_>| node.budget != NodeBudget::Excluded;
+        let counts = |node: &&StepNode<'_>| node.standing != NodeStanding::Skipped;
         let is_done = !self.nodes.iter().filter(counts).any(is_left);
         let updated = self
             .nodes
@@ -201,7 +201,7 @@ pub(super) fn latest<'s, 'a: 's>(
 /// DaemonSets, and those with the fewest restarts; then by a hash of the name, so that nodes that join
 /// or leave change little. A node that is not Ready proves nothing: another one takes its place.
 fn preference(node: &StepNode<'_>) -> impl Ord + use<> {
-    let is_ready = node.budget == NodeBudget::Ready;
+    let is_ready = node.standing == NodeStanding::Ready;
     let (rank, since) = match node.update {
         NodeUpdate::Updated { since } => (0, since),
         NodeUpdate::InProgress if is_ready => (1, None),

@@ -76,9 +76,9 @@ impl World {
                 shared: NodeRank::default(),
                 node,
                 is_desired: true,
-                budget: match is {
-                    Skipped => NodeBudget::Excluded,
-                    Old | Intermediate | Broken | Going | New(_) => NodeBudget::Ready,
+                standing: match is {
+                    Skipped => NodeStanding::Skipped,
+                    Old | Intermediate | Broken | Going | New(_) => NodeStanding::Ready,
                 },
                 is_unavailable: matches!(is, Going | Broken),
                 update: match is {

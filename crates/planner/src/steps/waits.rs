@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::soak::Progress;
 use super::{Evaluation, NodeUpdate, StepNode, StepsInput};
 use crate::checks::CheckFinding;
-use crate::classification::NodeBudget;
+use crate::classification::NodeStanding;
 use daemonset::model::{DaemonSetKey, PolicyStep};
 
 /// Something that a rollout waits for before more nodes begin.
@@ -129,7 +129,7 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     let is_here = |at: &usize| {
         evaluation.waves[*at].is_some_and(|wave| wave.step == current || evaluation.is_broken[*at])
     };
-    let reachable = |at: &usize| input.nodes[*at].budget == NodeBudget::Ready;
+    let reachable = |at: &usize| input.nodes[*at].standing == NodeStanding::Ready;
     let outdated = || (0..input.nodes.len()).filter(is_here);
     let mut waits = Vec::new();
     // Also if its nodes have no pod for now: they would get the new one as soon as it is live.
@@ -177,7 +177,7 @@ fn begins(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>) -> bool {
 fn is_under_way(evaluation: &Evaluation<'_>, current: usize, input: &StepsInput<'_, '_>) -> bool {
     input.nodes.iter().zip(&evaluation.step_of).any(|(node, step)| {
         node.is_desired
-            && node.budget == NodeBudget::Ready
+            && node.standing == NodeStanding::Ready
             && node.update == NodeUpdate::InProgress
             && (input.is_target_live || *step <= current)
     })

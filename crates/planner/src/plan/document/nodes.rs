@@ -183,7 +183,7 @@ pub struct NodePlan {
     pub wave: Option<u32>,
     /// Current pods of this DaemonSet on the node.
     pub pods: Box<[PodPlan]>,
-    /// Reasons; the first one is the main one. Nodes that have the same may share them.
+    /// Reasons; the first one is the main one.
     pub reasons: Arc<Vec<Coded<Reason>>>,
 }
 

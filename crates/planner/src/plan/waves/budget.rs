@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::classification::{NodeBudget, SkippedNodes, Templates};
+use crate::classification::{NodeStanding, SkippedNodes, Templates};
 use crate::plan::coded::Coded;
 use crate::plan::document::{Action, Fate, NodePlan, PodPlan};
 use crate::plan::reason::{NotReadyNode, Reason};
@@ -119,10 +119,10 @@ fn skip_unready_nodes(
     for (at, (node, budget_view)) in nodes.iter_mut().zip(budget_views).enumerate() {
         let NodeBudgetState::NotReady { since, seconds } = budget_view.node else { continue };
         let reason = match skipped.classify(false, budget_view.desired) {
-            NodeBudget::Ready | NodeBudget::Excluded => {
+            NodeStanding::Ready | NodeStanding::Skipped => {
                 Reason::SkippedUnreadyNode(NotReadyNode { since, seconds }.into())
             }
-            NodeBudget::Unavailable => {
+            NodeStanding::Counted => {
                 counting.push(at);
                 Reason::UnreadyNodeCounts { unready, skippable: skipped.skippable }
             }
