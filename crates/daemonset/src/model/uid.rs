@@ -8,13 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// `metadata.uid`: an object's identity, never used again after it is deleted. In order, UUIDs come
-/// before other texts.
+/// `metadata.uid`: an object's identity, never used again after it is deleted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(transparent)]
 pub struct Uid(#[schemars(with = "String")] Form);
 
-/// Each text has one form only, so that equal texts are equal.
+/// Each text has one form only, so that equal texts are equal. In order, UUIDs come before other texts.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Form {
     /// A UUID in the form in which API servers write it.
