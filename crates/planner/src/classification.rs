@@ -105,8 +105,8 @@ pub(crate) fn has_failed_permanently(pod: &Pod) -> bool {
     pod.container_failure.as_ref().is_some_and(|failure| PERMANENT.contains(&&*failure.reason))
 }
 
-/// Whether the containers of a pod restart more often than the policy allows. Restarts of a pod that
-/// is older than the deadline, and than the start of the rollout, may be months apart.
+/// Whether the containers of a pod restart more often than the policy allows. A pod that is older than
+/// the deadline, and than the start of the rollout, does not count: its restarts may be months apart.
 pub(crate) fn restarts_too_often(
     pod: &Pod,
     now: Timestamp,

@@ -90,7 +90,8 @@ impl Writer {
     /// # Errors
     /// As [`adopt`](Self::adopt).
     pub async fn let_go(&self, it: Owned<'_>, owner: &Uid) -> Result<(), WriteError> {
-        self.change_owners(it, |owners| owners.retain(|one| one["uid"] != owner.to_string())).await
+        let owner = owner.to_string();
+        self.change_owners(it, |owners| owners.retain(|one| one["uid"] != owner)).await
     }
 
     async fn change_owners(

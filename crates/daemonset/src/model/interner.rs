@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arcstr::ArcStr;
 
-use super::labels::{Pairs, sorted};
+use super::labels::sorted;
 use super::{ControllerRef, Labels, TextSet};
 
 /// Keeps one copy of each text while a snapshot is read.
@@ -44,10 +44,8 @@ impl Interner {
         } else {
             let pairs = pairs.map(|(key, value)| (self.share(key), self.share(value)));
             let (keys, values) = sorted(pairs.collect()).into_iter().unzip::<_, _, _, Vec<_>>();
-            let keys = self.share_keys(keys);
-            let new = Labels(Arc::new(Pairs { keys, values: values.into() }));
             self.recent.rotate_right(1);
-            self.recent[0] = new;
+            self.recent[0] = Labels::of(self.share_keys(keys), values);
         }
         self.recent[0].clone()
     }
@@ -64,7 +62,7 @@ impl Interner {
     /// The controller of an object. Neighbours in a list often have the same one and share it.
     pub fn controller(&mut self, kind: &str, name: &str, uid: &str) -> Arc<ControllerRef> {
         let is_same =
-            |it: &&Arc<ControllerRef>| it.uid == uid && it.name == name && it.kind == kind;
+            |it: &&Arc<ControllerRef>| it.name == name && it.kind == kind && it.uid == uid;
         if let Some(known) = self.controller.as_ref().filter(is_same) {
             return Arc::clone(known);
         }
@@ -114,14 +112,17 @@ mod tests {
     #[test]
     fn neighbours_share_their_controller() {
         let mut interner = Interner::default();
-        let first = interner.controller("DaemonSet", "a", "u");
-        assert!(Arc::ptr_eq(&first, &interner.controller("DaemonSet", "a", "u")));
-        for (kind, name, uid) in
-            [("ReplicaSet", "a", "u"), ("DaemonSet", "b", "u"), ("DaemonSet", "a", "v")]
-        {
+        // Each differs from the one before in one field.
+        for (kind, name, uid) in [
+            ("DaemonSet", "a", "u"),
+            ("ReplicaSet", "a", "u"),
+            ("ReplicaSet", "b", "u"),
+            ("ReplicaSet", "b", "v"),
+        ] {
             let other = interner.controller(kind, name, uid);
             assert_eq!((&*other.kind, &*other.name), (kind, name));
             assert_eq!(other.uid, uid);
+            assert!(Arc::ptr_eq(&other, &interner.controller(kind, name, uid)));
         }
     }
 }

@@ -22,6 +22,11 @@ pub(super) struct Pairs {
 }
 
 impl Labels {
+    /// The labels with these keys, sorted and each once, and their values.
+    pub(super) fn of(keys: Arc<[ArcStr]>, values: Vec<ArcStr>) -> Self {
+        Self(Arc::new(Pairs { keys, values: values.into() }))
+    }
+
     /// The value under `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.shared(key).map(|value| &**value)
@@ -61,7 +66,7 @@ impl<K: Into<ArcStr>, V: Into<ArcStr>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
         let (keys, values) = sorted(pairs.collect()).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
-        Self(Arc::new(Pairs { keys: keys.into(), values: values.into() }))
+        Self::of(keys.into(), values)
     }
 }
 

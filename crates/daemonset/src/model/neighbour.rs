@@ -68,7 +68,7 @@ impl NeighbourQuery {
     pub fn of_all<'p>(policies: impl IntoIterator<Item = &'p PolicySpec>) -> Vec<Self> {
         let mut queries: Vec<Self> = Vec::new();
         let policies = policies.into_iter();
-        for check in policies.flat_map(|policy| policy.preconditions.iter().chain(&policy.gates)) {
+        for check in policies.flat_map(PolicySpec::checks) {
             let CheckKind::Pods(PodsCheck { selector, resource, expect: _, on: _ }) = &check.kind
             else {
                 continue;

@@ -83,7 +83,7 @@ impl Serialize for Uid {
 
 impl<'de> Deserialize<'de> for Uid {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ArcStr::deserialize(deserializer).map(|text| text.as_str().into())
+        String::deserialize(deserializer).map(Self::from)
     }
 }
 

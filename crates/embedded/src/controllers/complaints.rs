@@ -24,8 +24,9 @@ pub(super) fn warn(
     now: Timestamp,
 ) {
     let namespace = about.namespace.as_str();
+    let uid = uid.to_string();
     let is_same = |event: &Value| {
-        event["involvedObject"]["uid"] == uid.to_string()
+        event["involvedObject"]["uid"] == uid
             && event["reason"] == reason
             && event["message"] == message
     };

@@ -115,7 +115,7 @@ impl Verbs<'_> {
 /// Removes an owner reference from an object.
 fn disown(object: &mut Value, uid: &Uid) {
     let references = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-    let others: Vec<Value> =
-        references.into_iter().filter(|it| it["uid"] != uid.to_string()).collect();
+    let uid = uid.to_string();
+    let others: Vec<Value> = references.into_iter().filter(|it| it["uid"] != uid).collect();
     object["metadata"]["ownerReferences"] = json!(others);
 }

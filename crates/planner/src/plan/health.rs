@@ -35,8 +35,8 @@ pub(super) fn add_ailments(daemon_set_view: &DaemonSetView<'_>, plan: &mut NodeP
     };
     let node_known = plan.reasons.iter().any(|coded| says_node_unready(&coded.reason));
     let new = ailments.into_iter().filter(|reason| !(node_known && says_node_unready(reason)));
-    let mut new = new.map(Coded::from).peekable();
-    if new.peek().is_some() {
+    let new: Vec<_> = new.map(Coded::from).collect();
+    if !new.is_empty() {
         Arc::make_mut(&mut plan.reasons).extend(new);
     }
 }

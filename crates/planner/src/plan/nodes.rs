@@ -107,16 +107,13 @@ pub(super) fn planned_nodes(
     let is_reported = |at: &usize| described == Described::All || !planner.is_idle(*at);
     // Plans are large and there may be many: allocate memory for them once.
     let reported = all.clone().filter(is_reported).count();
-    let (mut nodes, mut budget_views) =
+    let (mut nodes, mut budget_views): (Vec<NodePlan>, Vec<_>) =
         (Vec::with_capacity(reported), Vec::with_capacity(reported));
     for at in all.clone().filter(is_reported) {
         let PlannedNode { mut plan, budget_view } =
             planner.planned(at, &planner.view.fleet.nodes()[at], &immediate);
-        match nodes.last() {
-            Some(NodePlan { reasons, .. }) if *reasons == plan.reasons => {
-                plan.reasons = Arc::clone(reasons);
-            }
-            Some(_) | None => {}
+        if let Some(last) = nodes.last().filter(|last| last.reasons == plan.reasons) {
+            plan.reasons = Arc::clone(&last.reasons);
         }
         nodes.push(plan);
         budget_views.push(budget_view);

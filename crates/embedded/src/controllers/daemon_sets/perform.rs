@@ -133,9 +133,10 @@ fn release(
     target: Target<'_>,
     of: &Uid,
 ) -> Result<Option<u64>, Status> {
+    let uid = uid.to_string();
     let changed = edit_one(verbs, target, of, |object| {
         if let Some(references) = object["metadata"]["ownerReferences"].as_array_mut() {
-            references.retain(|reference| reference["uid"] != uid.to_string());
+            references.retain(|reference| reference["uid"] != uid);
         }
     });
     match changed {
