@@ -6,7 +6,7 @@
 //! observed, by name and uid, where upstream counts expectations.
 //!
 //! It takes only the actions that the run allows ([`AllowedActions`]), and never paces: whatever
-//! strategy is live, it takes no step of a rolling update except a surge, while the run checks the
+//! strategy is live, it does nothing of a rolling update except a surge, while the run checks the
 //! gates. Not here: the run itself; the requests (`sync_sender`).
 //!
 //! With `managedBy: ds-apply` the model stays the same: a DaemonSet whose `managed_by` says that a
@@ -17,7 +17,7 @@
 //! module). The controller of the embedded cluster uses the same sync and the same requests, and is
 //! compared with a real one.
 //!
-//! What the run allows, step by step:
+//! What the run allows, in this order:
 //!
 //! - `None`, until the target is in place: no pod is created from a template that is about to be
 //!   replaced.

@@ -1,7 +1,7 @@
-//! Runs a rollout: passes the observed cluster to `rollout::step`, performs its effects, and passes
-//! their results to the next step.
+//! Runs a rollout: passes the observed cluster to `rollout::decide`, performs its effects, and passes
+//! their results to the next decision.
 //!
-//! This module decides nothing about nodes or pods. What comes before the first step (ownership,
+//! This module decides nothing about nodes or pods. What comes before the first decision (ownership,
 //! preflight) is in `prepare`; requests and their answers are in `perform`.
 
 mod ask;
@@ -28,7 +28,7 @@ use in_process_controller::InProcessController;
 use perform::RequestSender;
 use planner::rollout::{
     AllowedActions, Answer, Cost, Delete, Effect, Ending, Event, ObservedCluster, Outcome, Report,
-    State, Task, Write, step,
+    State, Task, Write, decide,
 };
 use planner::shared::Siblings;
 use rest::rest;
@@ -40,10 +40,10 @@ pub use shared::{Member, Seat, SharedRun, together};
 /// Reason of the event for a pod that could not be created (upstream: `FailedCreatePodReason`).
 const FAILED_CREATE: &str = "FailedCreate";
 
-/// The longest sleep between two steps: a clock may jump.
+/// The longest sleep between two decisions: a clock may jump.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
-/// The shortest sleep, so that an overdue step cannot cause a busy loop.
+/// The shortest sleep, so that an overdue decision cannot cause a busy loop.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
 
 /// An interrupt of a run: Ctrl-C or SIGTERM.
@@ -72,7 +72,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Takes steps until the rollout has ended, or interrupts stop it; returns the ending and its time. `on_report`
+    /// Decides and performs until the rollout has ended, or interrupts stop it; returns the ending and its time. `on_report`
     /// receives each report with its time. Times are by the server's clock. Rejections by the server are in
     /// the ending.
     pub async fn to_its_end(
@@ -89,7 +89,7 @@ impl Run {
             )),
         };
         let (ending, allowed_actions, now) =
-            self.steps(controller.as_mut(), interrupts, on_report).await;
+            self.decisions(controller.as_mut(), interrupts, on_report).await;
         if let Some(seat) = &self.seat {
             seat.end(&ending.outcome);
         }
@@ -107,7 +107,7 @@ impl Run {
         (ending, now)
     }
 
-    async fn steps(
+    async fn decisions(
         &mut self,
         mut controller: Option<&mut InProcessController>,
         interrupts: &mut mpsc::Receiver<Interrupt>,
@@ -120,13 +120,13 @@ impl Run {
         let mut event = Event::Observed;
         loop {
             let Looked { state: after, effects, now, nodes } =
-                self.step(state, event, &mut placement_cache);
+                self.decide(state, event, &mut placement_cache);
             state = after;
             if let Some(controller) = &controller {
                 controller.may(state.allowed_actions(), state.creates());
             }
             let rested = Instant::now() + rest(nodes);
-            // Each step sets the next wake-up again.
+            // Each decision sets the next wake-up again.
             let mut wake = None;
             for effect in effects {
                 match effect {
@@ -177,21 +177,21 @@ impl Run {
         }
     }
 
-    /// Takes one step on the current view, by the server's clock; among the others that share a
+    /// Decides once on the current view, by the server's clock; among the others that share a
     /// budget, if there are any.
-    fn step(&self, state: State, event: Event, placement_cache: &mut PlacementCache) -> Looked {
+    fn decide(&self, state: State, event: Event, placement_cache: &mut PlacementCache) -> Looked {
         match &self.seat {
-            None => self.step_beside(None, true, state, event, placement_cache),
-            Some(seat) => seat.step(self.now(), |siblings, is_current| {
+            None => self.decide_beside(None, true, state, event, placement_cache),
+            Some(seat) => seat.decide(self.now(), |siblings, is_current| {
                 let looked =
-                    self.step_beside(Some(siblings), is_current, state, event, placement_cache);
+                    self.decide_beside(Some(siblings), is_current, state, event, placement_cache);
                 let share = looked.state.share().cloned();
                 (looked, share)
             }),
         }
     }
 
-    fn step_beside(
+    fn decide_beside(
         &self,
         siblings: Option<&Siblings>,
         are_current: bool,
@@ -209,7 +209,7 @@ impl Run {
                 .daemon_set
                 .map(|live| placement_cache.node_placements(live, nodes, *nodes_version));
             let (state, effects) =
-                step(state, event, &observed.on(node_placements.as_deref()), now);
+                decide(state, event, &observed.on(node_placements.as_deref()), now);
             Looked { state, effects, now, nodes: nodes.len() }
         })
     }
@@ -322,11 +322,11 @@ pub async fn reconcile(
     }
 }
 
-/// The result of a step.
+/// The result of a decision.
 struct Looked {
     state: State,
     effects: Vec<Effect>,
-    /// The time of the step, by the server's clock.
+    /// The time of the decision, by the server's clock.
     now: Timestamp,
     /// Number of nodes that were evaluated.
     nodes: usize,

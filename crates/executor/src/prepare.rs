@@ -1,4 +1,4 @@
-//! The stages before the first step: forcing conflicts, and the preflight (a dry run against the
+//! The stages before the first decision: forcing conflicts, and the preflight (a dry run against the
 //! server).
 
 use jiff::Timestamp;

@@ -1,6 +1,6 @@
 //! Several rollouts that share a budget (`sharedBudget` of a policy), in one process.
 //!
-//! Each rollout takes its steps as if it were alone. Under one mutex, a step reads the shares of all
+//! Each rollout decides as if it were alone. Under one mutex, a decision reads the shares of all
 //! other selected DaemonSets, decides, and publishes its own share, with the pods that it is about
 //! to delete: so two rollouts never take the same slot. DaemonSets that this run does not roll out
 //! are observed and counted. A change of any share wakes the others.
@@ -82,7 +82,7 @@ impl SharedRun {
     }
 
     fn seats(&self) -> MutexGuard<'_, Vec<SeatState>> {
-        // No step panics in between with half of a share written.
+        // No decision panics in between with half of a share written.
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,12 +105,12 @@ impl SharedRun {
 }
 
 impl Seat {
-    /// Takes a step among the others: it gets their shares and whether those are current, and
+    /// Decides among the others: it gets their shares and whether those are current, and
     /// returns its own share.
-    pub(crate) fn step<T>(
+    pub(crate) fn decide<T>(
         &self,
         now: Timestamp,
-        step: impl FnOnce(&Siblings, bool) -> (T, Option<Share>),
+        decide: impl FnOnce(&Siblings, bool) -> (T, Option<Share>),
     ) -> T {
         let shared = &self.shared;
         let mut seats = shared.seats();
@@ -126,7 +126,7 @@ impl Seat {
             position: self.position,
             others: others.map(|(_, seat)| seat.share.clone()).collect(),
         };
-        let (done, mut share) = step(&siblings, is_current);
+        let (done, mut share) = decide(&siblings, is_current);
         if let Some(share) = &mut share
             && share.course == ShareCourse::Stopped
         {

@@ -1,7 +1,7 @@
-//! A paced rollout of one DaemonSet as a pure state machine: each step takes the observed cluster
-//! and the state of the run, and returns the next effects.
+//! A paced rollout of one DaemonSet as a pure state machine: each decision takes the observed
+//! cluster and the state of the run, and returns the next effects.
 //!
-//! [`step`] is the only entry point. It is level-triggered: whatever the [`Event`], the step
+//! [`decide`] is the only entry point. It is level-triggered: whatever the [`Event`], it
 //! evaluates the whole [`ObservedCluster`], so a run that is started again reaches the same end. A [`State`]
 //! contains only what cannot be observed: pending requests, pods that were sent a delete, how long
 //! a node has waited, which pods have failed, what checks have answered.
@@ -21,13 +21,13 @@
 //! the bad template is live.
 //!
 //! The preflight request before a run is the first write of the run itself (`first_write`): one
-//! step on the snapshot. If conflicts are forced, the resulting object is first tried as a patch,
+//! decision on the snapshot. If conflicts are forced, the resulting object is first tried as a patch,
 //! so that ownership does not move before all of it is accepted. A refusal for a missing
 //! permission, later in the run, is an outcome like any other (`PauseReason::Refused`) while the
 //! live strategy is `OnDelete`.
 
 mod checks;
-mod decide;
+mod decision;
 mod effect;
 mod event;
 mod failing_before;
@@ -70,7 +70,7 @@ pub use failure::is_rolling_back;
 pub use notification::{Secrets, notification};
 pub use observed_cluster::ObservedCluster;
 pub use outcome::{
-    Attempt, ControllerStep, Ending, FailedGate, FailureCause, Interference, NotAborted, NotPulled,
+    Attempt, ControllerWork, Ending, FailedGate, FailureCause, Interference, NotAborted, NotPulled,
     Outcome, Overdue, PauseReason, PodFailure, Replaced, RolledBack,
 };
 pub use progress::{Arrival, Progress, Report};
@@ -91,9 +91,9 @@ use daemonset::model::PolicySpec;
 /// The deadline and the checks of the task are ignored, and the images that come before; the run
 /// itself looks at them.
 pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) -> Option<Write> {
-    let pace = PolicySpec { pre_pull: None, ..task.pace.without_checks() };
-    let task = Task { deadline: None, pace, ..task.clone() };
-    let (_, effects) = step(State::new(task), Event::Observed, observed, now);
+    let policy = PolicySpec { pre_pull: None, ..task.policy.without_checks() };
+    let task = Task { deadline: None, policy, ..task.clone() };
+    let (_, effects) = decide(State::new(task), Event::Observed, observed, now);
     effects.into_iter().find_map(|effect| match effect {
         Effect::Write(write) => Some(*write),
         Effect::Delete(_)
@@ -111,12 +111,12 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
     })
 }
 
-/// One step: takes the event, evaluates the cluster and returns the effects to perform now.
+/// One decision: takes the event, evaluates the cluster and returns the effects to perform now.
 ///
-/// The caller passes every event, and [`Event::Observed`] whenever the cluster has changed (one step may
-/// cover many changes). Effects are performed in order; each request is answered once, by a further
-/// step. After [`Effect::Finish`], steps do nothing.
-pub fn step(
+/// The caller passes every event, and [`Event::Observed`] whenever the cluster has changed (one decision
+/// may cover many changes). Effects are performed in order; each request is answered once, by an event
+/// of a further decision. After [`Effect::Finish`], decisions have no effects.
+pub fn decide(
     mut state: State,
     event: Event,
     observed: &ObservedCluster<'_>,
@@ -126,6 +126,6 @@ pub fn step(
         return (state, Vec::new());
     }
     state.receive(event, now);
-    let effects = decide::decide(&mut state, observed, now);
+    let effects = decision::effects(&mut state, observed, now);
     (state, effects)
 }

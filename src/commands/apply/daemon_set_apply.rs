@@ -185,7 +185,7 @@ impl DaemonSetApply<'_> {
         snapshot.set_notes(&self.desired.key, &failed, steps);
         let template = template_digest(self.merged(&snapshot).spec.template.raw());
         let of_rehearsal =
-            Rehearsed { key: &self.desired.key, policy: &self.pace(), template: &template };
+            Rehearsed { key: &self.desired.key, policy: &self.policy_spec(), template: &template };
         of_rehearsal.write(&mut snapshot, session).await?;
         let plan = self.planned(&snapshot);
         check_not_stale(&self.approved_part(), &plan, self.binding, self.args.allow)?;
@@ -273,7 +273,7 @@ impl DaemonSetApply<'_> {
         };
         Ok(Task {
             goal,
-            pace: self.pace(),
+            policy: self.policy_spec(),
             waves: plan.waves.clone(),
             provenance: self.provenance(&self.approved.source, identity::by(&session.holder)),
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
@@ -306,7 +306,7 @@ impl DaemonSetApply<'_> {
         let waits = first.as_ref().is_none_or(|write| write.purpose == Purpose::Wait);
         // What has to wait is tried, too: the write of the target, not that of the last good template.
         let first = if waits {
-            let begun = Task { pace: task.pace.budgets(), ..task.clone() };
+            let begun = Task { policy: task.policy.budgets(), ..task.clone() };
             rollout::first_write(&begun, &observed, now)
         } else {
             first
@@ -371,7 +371,7 @@ impl DaemonSetApply<'_> {
         Declared::from_json(value).map_err(Error::Declared)
     }
 
-    fn pace(&self) -> PolicySpec {
+    fn policy_spec(&self) -> PolicySpec {
         self.desired.policy_spec().into_owned()
     }
 

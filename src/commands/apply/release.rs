@@ -100,7 +100,7 @@ async fn release(
     }
     let task = Task {
         goal: Goal::Release { written: Arc::new(written(live)?) },
-        pace: PolicySpec::default(),
+        policy: PolicySpec::default(),
         waves: Vec::new(),
         provenance: Provenance { by: Some(identity::by(&session.holder)), ..Provenance::default() },
         deadline: session.ends(&args.pace, snapshot.observed_at),

@@ -160,7 +160,7 @@ impl InSequence for One<'_> {
         if !any && !removes_pullers {
             return Ok(Exit::Done);
         }
-        let spec = self.pace(find(&snapshot, self.key)?)?;
+        let spec = self.policy_spec(find(&snapshot, self.key)?)?;
         let budget = approved.daemon_sets.first().and_then(|one| one.shared_budget.as_ref());
         let policy = (&spec, live.managed_by);
         let sharing = match budget {
@@ -205,7 +205,8 @@ impl One<'_> {
         let note = lock.note(STEPS_ANNOTATION).await;
         snapshot.set_notes(self.key, "", note.as_deref().and_then(StepsNote::read));
         let live = find(&snapshot, self.key)?;
-        let (policy, template) = (self.pace(live)?, template_digest(live.spec.template.raw()));
+        let (policy, template) =
+            (self.policy_spec(live)?, template_digest(live.spec.template.raw()));
         let of_rehearsal = Rehearsed { key: self.key, policy: &policy, template: &template };
         of_rehearsal.write(&mut snapshot, session).await?;
         let Planned { plan, wave, extent } = self.plan(&snapshot, session)?;
@@ -296,7 +297,7 @@ impl One<'_> {
     ) -> Result<Task, Error> {
         Ok(Task {
             goal: Goal::Roll(extent),
-            pace: self.pace(find(snapshot, self.key)?)?,
+            policy: self.policy_spec(find(snapshot, self.key)?)?,
             waves: plan.daemon_sets.first().map(|one| one.waves.clone()).unwrap_or_default(),
             provenance: Provenance {
                 by: Some(identity::by(&session.holder)),
@@ -314,7 +315,7 @@ impl One<'_> {
         })
     }
 
-    fn pace(&self, live: &DaemonSet) -> Result<PolicySpec, Error> {
+    fn policy_spec(&self, live: &DaemonSet) -> Result<PolicySpec, Error> {
         let policy = self.policy(live)?;
         let limit = self.max_unavailable(policy.as_deref());
         let mut spec = policy.map(|policy| policy.spec.clone()).unwrap_or_default();

@@ -411,11 +411,11 @@ pub(super) struct Beside {
 impl Beside {
     /// What is watched for this task.
     fn of(task: &Task) -> Self {
-        let Task { pace, has_pullers, cluster_checks, .. } = task;
+        let Task { policy, has_pullers, cluster_checks, .. } = task;
         Self {
-            pullers: *has_pullers || pace.pre_pull.is_some(),
+            pullers: *has_pullers || policy.pre_pull.is_some(),
             neighbours: match cluster_checks {
-                ClusterChecks::Observed => NeighbourQuery::all(pace),
+                ClusterChecks::Observed => NeighbourQuery::all(policy),
                 ClusterChecks::Asked => Vec::new(),
             },
         }

@@ -99,7 +99,7 @@ pub enum DeleteReason {
     OutdatedNotAvailable,
     /// Outdated, and the budget allows it.
     Outdated {
-        /// Nodes without an available pod before this step.
+        /// Nodes without an available pod before this sync.
         unavailable: u32,
         /// `maxUnavailable` for this cluster.
         allowed: u32,
@@ -134,14 +134,14 @@ pub enum WaitReason {
     },
     /// Outdated, but `maxUnavailable` is reached.
     MaxUnavailableReached {
-        /// Nodes without an available pod, including those of this step.
+        /// Nodes without an available pod, including those of this sync.
         unavailable: u32,
         /// `maxUnavailable` for this cluster.
         allowed: u32,
     },
     /// With surge: outdated, but `maxSurge` is reached.
     SurgeTaken {
-        /// Nodes that count as surging, including those of this step.
+        /// Nodes that count as surging, including those of this sync.
         surging: u32,
         /// `maxSurge` for this cluster.
         allowed: u32,

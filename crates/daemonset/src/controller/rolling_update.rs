@@ -1,4 +1,4 @@
-//! One step of a rolling update: the outdated pods to delete within the budget, and with surge the
+//! What one sync does of a rolling update: the outdated pods to delete within the budget, and with surge the
 //! new pods to create (upstream: `rollingUpdate`).
 //!
 //! Candidates are in the order of node names; upstream uses the order of a hash map, so only the
@@ -13,14 +13,14 @@ use super::placement::Obstacle;
 use super::reasons::{CreateReason, Creation, DeleteReason, Deletion, WaitReason, Waiting};
 use crate::model::{NodeName, Pod};
 
-/// One step of a rolling update.
+/// What one sync does of a rolling update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RollingUpdate<'a> {
     /// Nodes that should run a pod.
     pub desired: u32,
     /// The budget.
     pub limits: Limits,
-    /// The part of the budget in use before the step.
+    /// The part of the budget in use before the sync.
     pub usage: Usage,
     /// Pods to delete: outdated ones, by reason and node name.
     pub delete: Vec<Deletion<'a>>,
@@ -30,7 +30,7 @@ pub struct RollingUpdate<'a> {
     pub waiting: Vec<Waiting<'a>>,
 }
 
-/// The counts on which a step is based.
+/// The counts on which it is based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
     /// Without surge.
@@ -48,10 +48,10 @@ pub enum Usage {
     },
 }
 
-/// The step fails as a whole, as upstream.
+/// The sync fails as a whole, as upstream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// With surge: the only pod of a node that no longer exists is outdated. The step succeeds
+    /// With surge: the only pod of a node that no longer exists is outdated. The sync succeeds
     /// after the pod has been garbage-collected.
     #[error("node {node} does not exist, but has an outdated pod")]
     VanishedNode {
@@ -60,7 +60,7 @@ pub enum Error {
     },
 }
 
-/// Decides the next step. `Ok(None)` under `OnDelete`.
+/// Decides what this sync does. `Ok(None)` under `OnDelete`.
 ///
 /// # Errors
 /// [`Error::VanishedNode`], with surge only.
@@ -105,7 +105,7 @@ fn find<'a>(view: &View<'_, 'a>, pods: &[&'a Pod]) -> Found<'a> {
     }
 }
 
-/// One node of a step.
+/// One node of a rolling update.
 struct NodeEntry<'a> {
     node: &'a NodeName,
     /// Position in the fleet; `None` if the node no longer exists.
@@ -176,30 +176,30 @@ fn create_first<'a>(
     desired: u32,
     limits: Limits,
 ) -> Result<RollingUpdate<'a>, Error> {
-    let mut step = Surge::default();
+    let mut surge = Surge::default();
     for NodeEntry { node, position, found } in entries(view) {
         match found {
-            Found::Excess => step.surging += 1,
+            Found::Excess => surge.surging += 1,
             Found::Neither => {}
-            Found::New(new) => step.available += u32::from(view.is_available(new)),
+            Found::New(new) => surge.available += u32::from(view.is_available(new)),
             Found::Old(old) => {
                 let available = view.is_available(old);
-                step.available += u32::from(available);
+                surge.available += u32::from(available);
                 let Some(position) = position else {
                     return Err(Error::VanishedNode { node: node.clone() });
                 };
-                step.old_alone(node, old, available, view.placements[position].obstacle.clone());
+                surge.old_alone(node, old, available, view.placements[position].obstacle.clone());
             }
             Found::Both { new, old } => {
-                step.available += u32::from(view.is_available(old));
-                step.old_beside_new(node, old, new, view.is_available(new));
+                surge.available += u32::from(view.is_available(old));
+                surge.old_beside_new(node, old, new, view.is_available(new));
             }
         }
     }
-    Ok(step.finish(desired, limits))
+    Ok(surge.finish(desired, limits))
 }
 
-/// The state of a step with surge while it iterates over nodes.
+/// The state of an update with surge while it iterates over nodes.
 #[derive(Default)]
 struct Surge<'a> {
     surging: u32,

@@ -80,14 +80,14 @@ pub struct Effects<'a> {
     /// The history.
     pub history: History<'a>,
     /// Changes of pods and old revisions; `None` while effects of earlier syncs are outstanding.
-    pub steps: Option<Steps<'a>>,
+    pub changes: Option<Changes<'a>>,
     /// The status to write, if any.
     pub status: Option<DaemonSetStatus>,
 }
 
 /// Changes of pods and old revisions.
 #[derive(Clone, Debug)]
-pub struct Steps<'a> {
+pub struct Changes<'a> {
     /// Changes that do not depend on the update strategy.
     pub manage: Manage<'a>,
     /// The rolling update.
@@ -99,22 +99,22 @@ pub struct Steps<'a> {
 impl Effects<'_> {
     /// Keeps outdated pods, as under `OnDelete`: the rollout of `ds-apply` paces their replacement.
     pub fn leave_outdated(&mut self) {
-        if let Some(steps) = &mut self.steps {
-            steps.rolling = Rolling::OnDelete;
+        if let Some(changes) = &mut self.changes {
+            changes.rolling = Rolling::OnDelete;
         }
     }
 
     /// Creates pods only on nodes for which `may` returns true.
     pub fn create_only(&mut self, may: impl Fn(&NodeName) -> bool) {
-        if let Some(steps) = &mut self.steps {
-            steps.manage.create.retain(|creation| may(creation.node));
+        if let Some(changes) = &mut self.changes {
+            changes.manage.create.retain(|creation| may(creation.node));
         }
     }
 
     /// Deletes no pod.
     pub fn leave_pods(&mut self) {
-        if let Some(steps) = &mut self.steps {
-            steps.manage.delete.clear();
+        if let Some(changes) = &mut self.changes {
+            changes.manage.delete.clear();
         }
     }
 }
@@ -126,9 +126,9 @@ pub enum Rolling<'a> {
     OnDelete,
     /// `manage` made changes, whose effects must be observed first.
     AfterManage,
-    /// A step, possibly empty.
-    Step(RollingUpdate<'a>),
-    /// The step failed, and old revisions are not pruned.
+    /// Changes of pods, possibly none.
+    Update(RollingUpdate<'a>),
+    /// It failed, and old revisions are not pruned.
     Failed(rolling_update::Error),
 }
 
@@ -165,33 +165,33 @@ pub fn sync<'a>(input: &Input<'_, 'a>) -> Outcome<'a> {
         current: &current,
         now: input.now,
     };
-    let (steps, status) = match input.expectations {
+    let (changes, status) = match input.expectations {
         Expectations::Satisfied => {
-            let steps = steps(&view, input.failed_pods, &history, &pods);
-            (Some(steps), status::status(&view))
+            let changes = changes(&view, input.failed_pods, &history, &pods);
+            (Some(changes), status::status(&view))
         }
         Expectations::Outstanding => (None, status::counters(&view)),
     };
     let status = status::needs_write(&owner.status, &status, owner.generation).then_some(status);
-    Outcome::Synced(Box::new(Effects { revisions, pods, history, steps, status }))
+    Outcome::Synced(Box::new(Effects { revisions, pods, history, changes, status }))
 }
 
-fn steps<'a>(
+fn changes<'a>(
     view: &View<'_, 'a>,
     failed_pods: FailedPods<'_>,
     history: &History<'a>,
     pods: &Claims<'a, Pod>,
-) -> Steps<'a> {
+) -> Changes<'a> {
     let manage = manage(view, failed_pods);
     let rolling = roll(view, &manage);
     let prune = match &rolling {
         Rolling::Failed(_) => Vec::new(),
-        Rolling::OnDelete | Rolling::AfterManage | Rolling::Step(_) => {
+        Rolling::OnDelete | Rolling::AfterManage | Rolling::Update(_) => {
             let all = NodePods::group(view.fleet, &pods.claimed, EndedPods::Counted);
             history::prune(&view.owner, &history.old, &all)
         }
     };
-    Steps { manage, rolling, prune }
+    Changes { manage, rolling, prune }
 }
 
 fn roll<'a>(view: &View<'_, 'a>, manage: &Manage<'a>) -> Rolling<'a> {
@@ -199,7 +199,7 @@ fn roll<'a>(view: &View<'_, 'a>, manage: &Manage<'a>) -> Rolling<'a> {
         return Rolling::AfterManage;
     }
     match rolling_update(view) {
-        Ok(Some(step)) => Rolling::Step(step),
+        Ok(Some(update)) => Rolling::Update(update),
         Ok(None) => Rolling::OnDelete,
         Err(error) => Rolling::Failed(error),
     }

@@ -12,7 +12,7 @@ use super::Owner;
 use super::history::{self, Current, NewRevision};
 use super::pod::PodMaker;
 use super::reasons::{Creation, DeleteReason, Deletion, WaitReason, Waiting};
-use super::sync::{Effects, Rolling, Steps};
+use super::sync::{Changes, Effects, Rolling};
 use super::updated::CurrentTemplate;
 use crate::model::{
     DaemonSetKey, DaemonSetStatus, NodeName, Pod, PodName, Revision, RevisionHash, RevisionName,
@@ -142,9 +142,9 @@ impl SyncRequests {
             CurrentTemplate::new(effects.history.current.hash(), owner.template_generation);
         let mut program = Self::empty(owner, uid, &current);
         program.write_history(effects);
-        if let Some(steps) = &effects.steps {
+        if let Some(changes) = &effects.changes {
             program.claim_pods(effects);
-            program.take_steps(steps);
+            program.take_changes(changes);
         }
         if let Some(status) = effects.status {
             program.one(Stage::Status, Request::WriteStatus(status));
@@ -224,11 +224,11 @@ impl SyncRequests {
         }
     }
 
-    fn take_steps(&mut self, steps: &Steps<'_>) {
-        let Steps { manage, rolling, prune } = steps;
+    fn take_changes(&mut self, changes: &Changes<'_>) {
+        let Changes { manage, rolling, prune } = changes;
         self.change_pods(&manage.create, &manage.delete);
         match rolling {
-            Rolling::Step(step) => self.change_pods(&step.create, &step.delete),
+            Rolling::Update(update) => self.change_pods(&update.create, &update.delete),
             Rolling::Failed(_) => self.failed = true,
             Rolling::OnDelete | Rolling::AfterManage => {}
         }
@@ -262,7 +262,7 @@ impl SyncRequests {
     /// Schedules syncs that no event triggers: at the end of a back-off, and when a pod becomes
     /// available after `minReadySeconds`.
     fn ask_for_more(&mut self, owner: &Owner<'_>, effects: &Effects<'_>) {
-        let waiting = effects.steps.iter().flat_map(|steps| &steps.manage.waiting);
+        let waiting = effects.changes.iter().flat_map(|changes| &changes.manage.waiting);
         let back_off = waiting.filter_map(|Waiting { reason, .. }| match reason {
             WaitReason::BackOff { seconds } => Some(Duration::from_secs(*seconds)),
             WaitReason::Terminating

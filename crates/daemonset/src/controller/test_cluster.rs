@@ -261,10 +261,11 @@ impl Cluster {
     pub fn sync(&mut self) -> Seen {
         let (mut seen, rolled) = self.sync_once();
         if !rolled {
-            let step = self
-                .with_view(|view| rolling_update(view).unwrap().as_ref().map(Step::from_rolling));
-            if let Some(step) = step {
-                self.perform(step, &mut seen);
+            let changes = self.with_view(|view| {
+                rolling_update(view).unwrap().as_ref().map(PodChanges::from_rolling)
+            });
+            if let Some(changes) = changes {
+                self.perform(changes, &mut seen);
             }
         }
         seen
@@ -345,8 +346,9 @@ impl Cluster {
     }
 
     fn apply(&mut self, changes: Changes, seen: &mut Seen) {
-        let Changes { new, renumber, label, duplicates, relabel, adopt, release, step, .. } =
-            changes;
+        let Changes {
+            new, renumber, label, duplicates, relabel, adopt, release, changed_pods, ..
+        } = changes;
         let owner = self.reference();
         for revision in &mut self.revisions {
             if let Some((_, to)) = renumber.iter().find(|(name, _)| *name == revision.name) {
@@ -377,11 +379,11 @@ impl Cluster {
         if let Some(status) = changes.status {
             self.daemon_set.status = status;
         }
-        self.perform(step, seen);
+        self.perform(changed_pods, seen);
     }
 
-    fn perform(&mut self, step: Step, seen: &mut Seen) {
-        for (name, node, reason) in step.delete {
+    fn perform(&mut self, changes: PodChanges, seen: &mut Seen) {
+        for (name, node, reason) in changes.delete {
             if let DeleteReason::Failed = reason {
                 self.backoff.record(&Owner::from(&self.daemon_set), &node, self.now);
             }
@@ -390,7 +392,7 @@ impl Cluster {
             self.pods.retain(|pod| pod.name != name);
             seen.deleted.push(name.to_string());
         }
-        for node in step.create {
+        for node in changes.create {
             let at = self.add_pods(node.as_str(), OURS, 1);
             self.pods[at].created = Some(self.now.into());
             self.pods[at].phase = PodPhase::Pending;
@@ -420,21 +422,21 @@ struct Changes {
     relabel: Vec<(PodName, RevisionHash)>,
     adopt: Vec<PodName>,
     release: Vec<PodName>,
-    step: Step,
+    changed_pods: PodChanges,
     rolled: bool,
     status: Option<DaemonSetStatus>,
 }
 
 #[derive(Default)]
-struct Step {
+struct PodChanges {
     create: Vec<NodeName>,
     delete: Vec<(PodName, NodeName, DeleteReason)>,
 }
 
-impl Step {
-    fn from_rolling(step: &RollingUpdate<'_>) -> Self {
+impl PodChanges {
+    fn from_rolling(update: &RollingUpdate<'_>) -> Self {
         let mut this = Self::default();
-        this.add(&step.create, &step.delete);
+        this.add(&update.create, &update.delete);
         this
     }
 
@@ -449,12 +451,12 @@ impl Step {
 impl Changes {
     fn of(effects: &Effects<'_>) -> Self {
         let history = &effects.history;
-        let steps = effects.steps.as_ref().unwrap();
+        let changes = effects.changes.as_ref().unwrap();
         let names = |revisions: &[&Revision]| revisions.iter().map(|r| r.name.clone()).collect();
-        let mut step = Step::default();
-        step.add(&steps.manage.create, &steps.manage.delete);
-        if let Rolling::Step(rolling) = &steps.rolling {
-            step.add(&rolling.create, &rolling.delete);
+        let mut changed_pods = PodChanges::default();
+        changed_pods.add(&changes.manage.create, &changes.manage.delete);
+        if let Rolling::Update(rolling) = &changes.rolling {
+            changed_pods.add(&rolling.create, &rolling.delete);
         }
         let pods = |pods: &[&Pod]| pods.iter().map(|pod| pod.name.clone()).collect();
         let hash = history.current.hash();
@@ -480,12 +482,12 @@ impl Changes {
             },
             label: names(&history.label),
             duplicates: names(&history.duplicates),
-            prune: names(&steps.prune),
+            prune: names(&changes.prune),
             relabel: history.relabel.iter().map(|p| (p.name.clone(), hash.clone())).collect(),
             adopt: pods(&effects.pods.adopted),
             release: pods(&effects.pods.released),
-            step,
-            rolled: !matches!(steps.rolling, Rolling::AfterManage),
+            changed_pods,
+            rolled: !matches!(changes.rolling, Rolling::AfterManage),
             status: effects.status,
         }
     }

@@ -80,22 +80,22 @@ pub(super) fn plan<'a>(
     let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
     let object = object_plan(applied, live, now.as_ref(), changed, &daemon_set_view);
     let Sharing { budget, siblings } = Sharing::of(desired, all, snapshot);
-    let pace = &*desired.policy_spec();
+    let policy = &*desired.policy_spec();
     let measured = starts.and_then(|starts| forecast::node_seconds(desired, starts));
     let request = RolloutRequest {
         strategy: object.strategy,
-        pace,
+        policy,
         shared_budget: budget.as_ref().map(|budget| budget.nodes),
         siblings: &siblings,
         untouched: untouched(object.change, live),
         described: detail.into(),
-        node_seconds: measured.unwrap_or(pace.progress_deadline.0),
+        node_seconds: measured.unwrap_or(policy.progress_deadline.0),
         live,
         snapshot,
     };
     let Rollout { nodes, schedule, idle } = rollout(&daemon_set_view, request);
     let waves = &schedule.waves;
-    let pre_pull = pre_pull::pre_pull(&daemon_set_view, waves, pace, object.strategy, snapshot);
+    let pre_pull = pre_pull::pre_pull(&daemon_set_view, waves, policy, object.strategy, snapshot);
     let plan = DaemonSetPlan {
         base: since,
         shared_budget: budget,
@@ -134,7 +134,7 @@ fn object_plan(
     daemon_set_view: &DaemonSetView<'_>,
 ) -> DaemonSetPlan {
     let desired = &applied.desired;
-    let pace = desired.policy_spec();
+    let policy = desired.policy_spec();
     let template = desired.spec.template.raw();
     DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
@@ -145,9 +145,9 @@ fn object_plan(
         cascade: None,
         managed_by: desired.managed_by,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
-        after: pace.after.iter().map(ToString::to_string).collect(),
+        after: policy.after.iter().map(ToString::to_string).collect(),
         shared_budget: None,
-        checks: CheckPlan::all(&pace),
+        checks: CheckPlan::all(&policy),
         pre_pull: None,
         strategy: strategy(&daemon_set_view.view()),
         pause,
@@ -161,7 +161,7 @@ fn object_plan(
         forced_conflicts: applied.forced_conflicts.clone(),
         new_pods: (change == Change::Create).then(|| NewPods::of(template)),
         steps: Vec::new(),
-        domain_key: pace.domains.as_ref().map(|domains| domains.key.clone()),
+        domain_key: policy.domains.as_ref().map(|domains| domains.key.clone()),
         next_waves: Vec::new(),
         waits_for: Vec::new(),
         waves: Vec::new(),
@@ -272,7 +272,7 @@ pub(super) struct RolloutRequest<'a> {
     /// The strategy after the apply.
     pub strategy: Strategy,
     /// The policy.
-    pub pace: &'a PolicySpec,
+    pub policy: &'a PolicySpec,
     /// The budget that it shares with other DaemonSets, in nodes.
     pub shared_budget: Option<u32>,
     /// How many of these DaemonSets are rolled out on each node, too.
@@ -293,7 +293,7 @@ pub(super) struct RolloutRequest<'a> {
 pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutRequest<'_>) -> Rollout {
     let RolloutRequest {
         strategy,
-        pace,
+        policy,
         shared_budget,
         siblings,
         untouched,
@@ -304,7 +304,7 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
     } = request;
     let last_good = last_good(live, snapshot);
     let PlannedNodes { mut nodes, budget_views, idle } =
-        nodes::planned_nodes(daemon_set_view, pace, last_good.as_ref(), described);
+        nodes::planned_nodes(daemon_set_view, policy, last_good.as_ref(), described);
     if let Some(reason) = untouched {
         leave_alone(&mut nodes, &reason);
         return Rollout { nodes, idle, ..Rollout::default() };
@@ -317,13 +317,13 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
     let is_note_lost = note.is_none() && was_rolled_out && snapshot.coverage.leases;
     let now = snapshot.observed_at;
     let approval_rules = ApprovalRules { template: &template, note, is_note_lost, now };
-    let approved = approved_steps(pace, uid, given, approval_rules);
+    let approved = approved_steps(policy, uid, given, approval_rules);
     let rules = waves::Rules {
         strategy,
-        pace,
+        policy,
         shared_budget,
         siblings,
-        min_ready_seconds: pace.min_ready(owner.spec),
+        min_ready_seconds: policy.min_ready(owner.spec),
         templates: &daemon_set_view.target.templates,
         fleet: daemon_set_view.view().fleet,
         template: &template,
@@ -331,7 +331,7 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
             .is_none_or(|live| template_digest(live.spec.template.raw()) == template),
         note,
         approved: &approved,
-        calendar: &Calendar::of(&pace.windows, &pace.exclusions),
+        calendar: &Calendar::of(&policy.windows, &policy.exclusions),
         node_seconds,
         now,
     };

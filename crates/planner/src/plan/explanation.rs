@@ -164,7 +164,7 @@ pub fn explain(
     let policy = PolicySpec::default();
     let request = RolloutRequest {
         strategy,
-        pace: &policy,
+        policy: &policy,
         shared_budget: None,
         siblings: &BTreeMap::new(),
         untouched,

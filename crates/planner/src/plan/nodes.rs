@@ -28,7 +28,7 @@ struct NodePlanner<'a> {
     /// The DaemonSet after the apply, with its nodes and pods as the controller sees them.
     view: View<'a, 'a>,
     /// Policy, which defines when a pod fails.
-    pace: &'a PolicySpec,
+    policy: &'a PolicySpec,
     templates: &'a Templates,
     /// Hash of the last good template, if it is known.
     last_good: Option<&'a RevisionHash>,
@@ -79,7 +79,7 @@ pub(super) struct PlannedNodes {
 /// Plans every node in name order, and the pods of nodes that no longer exist.
 pub(super) fn planned_nodes(
     daemon_set_view: &DaemonSetView<'_>,
-    pace: &PolicySpec,
+    policy: &PolicySpec,
     last_good: Option<&RevisionHash>,
     described: Described,
 ) -> PlannedNodes {
@@ -91,12 +91,12 @@ pub(super) fn planned_nodes(
     }
     let planner = NodePlanner {
         view: daemon_set_view.view(),
-        pace,
+        policy,
         templates: &daemon_set_view.target.templates,
         last_good,
         availability: Availability {
             outdated: daemon_set_view.owner.spec.min_ready_seconds,
-            updated: pace.min_ready(daemon_set_view.owner.spec).first,
+            updated: policy.min_ready(daemon_set_view.owner.spec).first,
         },
         released,
         adopted: daemon_set_view.pods.adopted.iter().map(|pod| &pod.uid).collect(),
@@ -143,7 +143,7 @@ impl NodePlanner<'_> {
             has_available_pod: fates.iter().any(|(pod, _)| self.is_available(pod)),
             restarts: fates.iter().map(|(pod, _)| pod.restarts).max().unwrap_or(0),
             stays_unready: fates.iter().any(|(pod, fate)| {
-                *fate == PodFate::Outdated && stays_unready(pod, self.view.now, self.pace)
+                *fate == PodFate::Outdated && stays_unready(pod, self.view.now, self.policy)
             }),
         };
         let mut plan = NodePlan {
@@ -298,7 +298,7 @@ impl NodePlanner<'_> {
         match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
             (Some((pod, _)), _) if pod.is_ready() => PodBudgetState::OutdatedReady,
             (Some(_), _) => PodBudgetState::OutdatedUnready,
-            (None, Some((pod, _))) if stays_unready(pod, self.view.now, self.pace) => {
+            (None, Some((pod, _))) if stays_unready(pod, self.view.now, self.policy) => {
                 PodBudgetState::Failed
             }
             (None, _) => PodBudgetState::Other,

@@ -100,20 +100,19 @@ pub(super) fn noted_revision<'a>(
 pub(super) fn progress<'a>(
     live: &DaemonSet,
     target: &'a DaemonSet,
-    policy: &RolloutPolicy,
+    RolloutPolicy { metadata, spec: policy, .. }: &RolloutPolicy,
     snapshot: &'a Snapshot,
     fleet: &'a Fleet<'a>,
     described: Described,
 ) -> (DaemonSetView<'a>, Rollout, PolicyProgress) {
     let view = DaemonSetView::of(Owner::from(target), Some(target), snapshot, fleet);
-    let pace = &policy.spec;
     let request = RolloutRequest {
-        strategy: paced(strategy(&view.view()), pace, &view),
-        pace,
+        strategy: paced(strategy(&view.view()), policy, &view),
+        policy,
         untouched: live.terminating.then_some(Reason::DaemonSetTerminating),
         shared_budget: None,
         siblings: &BTreeMap::new(),
-        node_seconds: pace.progress_deadline.0,
+        node_seconds: policy.progress_deadline.0,
         described,
         live: Some(live),
         snapshot,
@@ -127,14 +126,14 @@ pub(super) fn progress<'a>(
         schedule.waits_for.clear();
         (Vec::new(), snapshot.steps_note(&live.key).map(held_by).unwrap_or_default())
     };
-    let calendar = Calendar::of(&pace.windows, &pace.exclusions);
+    let calendar = Calendar::of(&policy.windows, &policy.exclusions);
     let now = snapshot.observed_at;
-    let seconds = u64::from(pace.progress_deadline.0);
-    let has_windows = !pace.windows.is_empty() || !pace.exclusions.is_empty();
+    let seconds = u64::from(policy.progress_deadline.0);
+    let has_windows = !policy.windows.is_empty() || !policy.exclusions.is_empty();
     let is_closed = has_windows && is_left && !calendar.fits(now, seconds);
     let progress = PolicyProgress {
-        policy: policy.metadata.name.clone(),
-        approvals: approvals(&view, live, pace, &steps, snapshot),
+        policy: metadata.name.clone(),
+        approvals: approvals(&view, live, policy, &steps, snapshot),
         next_opening: is_closed.then(|| calendar.next_start(now, seconds)).flatten(),
         steps,
         waits_for,
@@ -150,11 +149,11 @@ fn held_by(note: &StepsNote) -> Vec<WaitsFor> {
 }
 
 /// With `OnDelete`, `ds-apply roll` replaces pods within the budget of the policy.
-fn paced(strategy: Strategy, pace: &PolicySpec, view: &DaemonSetView<'_>) -> Strategy {
+fn paced(strategy: Strategy, policy: &PolicySpec, view: &DaemonSetView<'_>) -> Strategy {
     match strategy {
         Strategy::OnDelete => {
             let desired = view.view().desired();
-            let max_unavailable = pace.max_unavailable.map_or(1, |limit| limit.scaled(desired));
+            let max_unavailable = policy.max_unavailable.map_or(1, |limit| limit.scaled(desired));
             Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired }
         }
         Strategy::RollingUpdate { .. } => strategy,
@@ -164,7 +163,7 @@ fn paced(strategy: Strategy, pace: &PolicySpec, view: &DaemonSetView<'_>) -> Str
 fn approvals(
     target: &DaemonSetView<'_>,
     live: &DaemonSet,
-    pace: &PolicySpec,
+    policy: &PolicySpec,
     steps: &[StepPlan],
     snapshot: &Snapshot,
 ) -> Vec<StepApproval> {
@@ -173,7 +172,7 @@ fn approvals(
     let note = snapshot.steps_note(&live.key);
     let was_rolled_out = target.target.plan.kind != RevisionKind::New;
     let is_note_lost = note.is_none() && was_rolled_out && snapshot.coverage.leases;
-    let asking = pace.steps.iter().filter(|step| {
+    let asking = policy.steps.iter().filter(|step| {
         let is_left = |it: &StepPlan| it.name == step.name && it.updated < it.nodes;
         step.approve && steps.iter().any(is_left)
     });

@@ -12,11 +12,11 @@ use daemonset::model::{NodeName, PolicySpec, Snapshot};
 pub(super) fn pre_pull(
     view: &DaemonSetView<'_>,
     waves: &[Wave],
-    pace: &PolicySpec,
+    policy: &PolicySpec,
     strategy: Strategy,
     snapshot: &Snapshot,
 ) -> Option<PrePullPlan> {
-    let pre_pull = pace.pre_pull.filter(|_| strategy != Strategy::OnDelete)?;
+    let pre_pull = policy.pre_pull.filter(|_| strategy != Strategy::OnDelete)?;
     let template = view.owner.spec.template.raw();
     let revisions = Claims::of(&view.owner, snapshot.revisions_in(&view.owner.key.namespace));
     let with_images = revisions_with(template, &revisions.claimed);

@@ -162,7 +162,7 @@ fn budget_view(
     let strategy = strategy(&daemon_set_view.view());
     let request = RolloutRequest {
         strategy,
-        pace: &PolicySpec::default(),
+        policy: &PolicySpec::default(),
         shared_budget: None,
         siblings: &BTreeMap::new(),
         untouched,

@@ -146,11 +146,11 @@ fn about_namespace(
 
 /// A warning when the policy, or `--max-unavailable`, allows more than the DaemonSet itself: the
 /// stricter of the two applies.
-pub(super) fn unused_budget(plan: &DaemonSetPlan, pace: &PolicySpec) -> Option<Warning> {
+pub(super) fn unused_budget(plan: &DaemonSetPlan, policy: &PolicySpec) -> Option<Warning> {
     let Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired } = plan.strategy else {
         return None;
     };
-    let wanted = pace.max_unavailable?;
+    let wanted = policy.max_unavailable?;
     let wanted_nodes = wanted.scaled(desired).max(1);
     (wanted_nodes > max_unavailable.max(1)).then(|| Warning {
         code: "maxUnavailableUnused".to_owned(),

@@ -63,7 +63,7 @@ pub(super) struct Rules<'a> {
     /// The strategy after the apply.
     pub strategy: Strategy,
     /// The policy.
-    pub pace: &'a PolicySpec,
+    pub policy: &'a PolicySpec,
     /// The budget that it shares with other DaemonSets, in nodes.
     pub shared_budget: Option<u32>,
     /// How many of these DaemonSets are rolled out on each node, too.
@@ -97,11 +97,11 @@ pub(super) fn schedule(
     budget_views: &[BudgetView],
     rules: &Rules<'_>,
 ) -> Schedule {
-    let Rules { strategy, pace, templates, .. } = *rules;
+    let Rules { strategy, policy, templates, .. } = *rules;
     let limits = match strategy {
         Strategy::OnDelete => return Schedule::default(),
         Strategy::RollingUpdate { max_unavailable, max_surge, desired } => {
-            Limits { max_unavailable: pace.while_deleting(max_unavailable, desired), max_surge }
+            Limits { max_unavailable: policy.while_deleting(max_unavailable, desired), max_surge }
         }
     };
     let stepped = Stepped::of(nodes, budget_views, rules);
@@ -111,7 +111,7 @@ pub(super) fn schedule(
     let deletes = limits.max_surge == 0 || !evaluation.is_last();
     let already = if deletes {
         let skips_nodes = limits.max_surge == 0;
-        let (skip, allowed) = (pace.skip_unready_nodes, limits.max_unavailable);
+        let (skip, allowed) = (policy.skip_unready_nodes, limits.max_unavailable);
         budget::defer_nodes(nodes, budget_views, templates, skips_nodes, skip, allowed)
     } else {
         AlreadyUnavailable::default()
@@ -126,7 +126,7 @@ pub(super) fn schedule(
         by_wave.entry(wave).or_default().push(at);
     }
     let numbers = stepped.numbers(&evaluation, by_wave.keys());
-    let has_several = pace.domains.is_some() || !pace.steps.is_empty();
+    let has_several = policy.domains.is_some() || !policy.steps.is_empty();
     let (mut waves, mut next_waves) = (Vec::with_capacity(by_wave.len()), Vec::new());
     for (id, candidates) in by_wave {
         let limits = limits.of_wave(id.step == last);
@@ -156,7 +156,7 @@ pub(super) fn schedule(
         (Vec::new(), stepped.blocked_step(&evaluation, nodes, budget_views, &waves, already))
     };
     let empty_steps = empty_steps(&evaluation).iter().map(|step| step.name.clone()).collect();
-    let steps = step_plans(&evaluation, pace);
+    let steps = step_plans(&evaluation, policy);
     let blockers = Blockers { empty_steps, unavailable, blocked_step };
     Schedule { waves, steps, next_waves, waits_for, blockers }
 }
@@ -182,7 +182,7 @@ impl Limits {
 
 /// A wave without its number and nodes.
 fn wave(id: WaveId, evaluation: &Evaluation<'_>, limits: Limits, rules: &Rules<'_>) -> Wave {
-    let Rules { strategy, pace, min_ready_seconds, .. } = *rules;
+    let Rules { strategy, policy, min_ready_seconds, .. } = *rules;
     let desired = match strategy {
         Strategy::OnDelete => 0,
         Strategy::RollingUpdate { desired, .. } => desired,
@@ -191,9 +191,9 @@ fn wave(id: WaveId, evaluation: &Evaluation<'_>, limits: Limits, rules: &Rules<'
     let (step, domain) = (&evaluation.steps[id.step], &evaluation.domains[id.domain]);
     let of_step = step.policy.and_then(|step| step.max_unavailable);
     let of_step = of_step.map_or(max_unavailable, |limit| limit.scaled(desired).max(1));
-    let step_name = (!pace.steps.is_empty()).then(|| step.name().to_owned());
+    let step_name = (!policy.steps.is_empty()).then(|| step.name().to_owned());
     let domain_name = domain.name.name().map(str::to_owned);
-    let domains = pace.domains.as_ref();
+    let domains = policy.domains.as_ref();
     Wave {
         index: 0,
         name: wave_name(step_name.as_deref(), domain_name.as_deref()),
@@ -206,7 +206,7 @@ fn wave(id: WaveId, evaluation: &Evaluation<'_>, limits: Limits, rules: &Rules<'
         // With a surge, a guard blocks the plan.
         shared_budget: rules.shared_budget,
         // The built-in controller, which does the surge, has no ramp.
-        ramp: if max_surge > 0 { Ramp::None } else { pace.ramp },
+        ramp: if max_surge > 0 { Ramp::None } else { policy.ramp },
         min_ready_seconds,
         soak_seconds: domains.map_or(0, |domains| domains.soak.0),
         nodes: Vec::new(),
@@ -224,8 +224,8 @@ fn wave_name(step: Option<&str>, domain: Option<&str>) -> String {
 }
 
 /// The steps for the document; empty if the policy has none.
-fn step_plans(evaluation: &Evaluation<'_>, pace: &PolicySpec) -> Vec<StepPlan> {
-    if pace.steps.is_empty() {
+fn step_plans(evaluation: &Evaluation<'_>, policy: &PolicySpec) -> Vec<StepPlan> {
+    if policy.steps.is_empty() {
         return Vec::new();
     }
     let plan = |(at, step): (usize, &StepProgress<'_>)| StepPlan {
@@ -256,7 +256,7 @@ impl<'a> Stepped<'a> {
     fn of(plans: &[NodePlan], budget_views: &[BudgetView], rules: &Rules<'a>) -> Self {
         let desired = budget_views.iter().filter(|view| view.desired).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
-        let mut skipped = SkippedNodes::of(rules.pace.skip_unready_nodes, desired);
+        let mut skipped = SkippedNodes::of(rules.policy.skip_unready_nodes, desired);
         let mut stepped = Self { nodes: Vec::new(), positions: Vec::with_capacity(plans.len()) };
         for (plan, view) in plans.iter().zip(budget_views) {
             let at = rules.fleet.position(&plan.name);
@@ -301,7 +301,7 @@ impl<'a> Stepped<'a> {
     fn input<'s>(&'s self, rules: &Rules<'a>) -> StepsInput<'s, 'a> {
         StepsInput {
             nodes: &self.nodes,
-            policy: rules.pace,
+            policy: rules.policy,
             calendar: rules.calendar,
             template: rules.template,
             is_target_live: rules.is_target_live,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::decide::Step;
+use super::decision::Decision;
 use super::effect::Effect;
 use super::outcome::{FailedGate, FailureCause, Outcome, PauseReason};
 use crate::checks::{CheckAnswer, CheckFinding, CheckReason, judge};
@@ -138,7 +138,7 @@ impl Checks {
     }
 }
 
-impl Step<'_, '_> {
+impl Decision<'_, '_> {
     /// Asks the checks whose answers are needed. What keeps nodes from beginning is added to the
     /// evaluation, and since when a check is unknown, to its note.
     pub(super) fn ask_checks(
@@ -153,7 +153,7 @@ impl Step<'_, '_> {
         }
         self.recall_unknown(&mut evaluation.note);
         let mut asking = Asking {
-            step: self,
+            decision: self,
             nodes,
             evaluation,
             updated: names(nodes, true),
@@ -166,17 +166,18 @@ impl Step<'_, '_> {
         };
         asking.gates(policy);
         asking.preconditions(policy);
-        let Asking { step, evaluation, questions, failed, lacks_answer, found, updated, .. } =
-            asking;
+        let Asking {
+            decision, evaluation, questions, failed, lacks_answer, found, updated, ..
+        } = asking;
         let known: BTreeSet<&str> = policy.checks().map(|it| it.name.as_str()).collect();
         evaluation.note.unknown_since.retain(|name, _| known.contains(name.as_str()));
         if !questions.is_empty() {
-            step.push(Effect::Ask(questions));
+            decision.push(Effect::Ask(questions));
         }
         let has_failed = failed.is_some();
         if let Some(finding) = failed {
             let gate = FailedGate { finding, nodes: updated };
-            step.state.cause = Some(FailureCause::Gate(Box::new(gate)));
+            decision.state.cause = Some(FailureCause::Gate(Box::new(gate)));
         }
         // What the gates answered says more than that they are waited for.
         if !found.is_empty() {
@@ -216,7 +217,7 @@ impl Step<'_, '_> {
 
     /// The check that has been unknown for longer than its `unknownFor`.
     pub(super) fn unknown_for_too_long(&self, waits_for: &[WaitsFor]) -> Option<PauseReason> {
-        let policy = &self.task.pace;
+        let policy = &self.task.policy;
         let unknown = waits_for.iter().filter(|wait| wait.kind == WaitKind::Unknown);
         unknown.filter_map(|wait| wait.check.as_ref()).find_map(|finding| {
             let check = policy.checks().find(|check| check.name == finding.check)?;
@@ -232,7 +233,7 @@ impl Step<'_, '_> {
 
 /// The context of asking.
 pub(super) struct Asking<'a, 's, 'w, 'e> {
-    pub(super) step: &'a mut Step<'s, 'w>,
+    pub(super) decision: &'a mut Decision<'s, 'w>,
     pub(super) nodes: &'a [StepNode<'a>],
     pub(super) evaluation: &'a mut Evaluation<'e>,
     updated: Vec<NodeName>,
@@ -310,13 +311,13 @@ impl Asking<'_, '_, '_, '_> {
             return early;
         }
         let (now, step) = (self.now(), self.evaluation.current_step().to_owned());
-        let checks = &self.step.state.checks;
+        let checks = &self.decision.state.checks;
         if let Some(answered) = checks.answered.get(&check.name) {
             let ends = later(answered.until, check.interval.0.into());
             let is_late_enough = after.is_none_or(|after| answered.until >= after);
             if answered.step == step && now < ends && is_late_enough {
                 let now = Now::Answered(answered.answer.clone(), answered.until);
-                self.step.wake_at(Some(ends));
+                self.decision.wake_at(Some(ends));
                 return now;
             }
         }
@@ -330,18 +331,18 @@ impl Asking<'_, '_, '_, '_> {
     pub(super) fn too_early(&mut self, from: Timestamp, after: Option<Timestamp>) -> Option<Now> {
         let now = self.now();
         if now < from {
-            self.step.wake_at(Some(from));
+            self.decision.wake_at(Some(from));
             return Some(Now::Due(from));
         }
         // Questions have whole seconds: one that is asked in the second in which a soak ends would
         // not be late enough.
         let soon = after.map(next_whole_second).filter(|soon| now < *soon)?;
-        self.step.wake_at(Some(soon));
+        self.decision.wake_at(Some(soon));
         Some(Now::Asking)
     }
 
     fn ask(&mut self, check: &Check, from: Timestamp, until: Timestamp, step: String) {
-        self.step.state.checks.asked.insert(check.name.clone(), step);
+        self.decision.state.checks.asked.insert(check.name.clone(), step);
         self.questions.push(CheckQuestion {
             name: check.name.clone(),
             endpoint: check.endpoint(),
@@ -363,13 +364,14 @@ impl Asking<'_, '_, '_, '_> {
     /// Since when a check is unknown, which is noted.
     pub(super) fn unknown_since(&mut self, check: &Check, at: Timestamp) -> Timestamp {
         let noted = self.evaluation.note.unknown_since.entry(check.name.clone());
-        let in_run = self.step.state.checks.unknown_since.entry(check.name.clone()).or_insert(at);
+        let in_run =
+            self.decision.state.checks.unknown_since.entry(check.name.clone()).or_insert(at);
         *in_run = *noted.or_insert(*in_run);
         *in_run
     }
 
     pub(super) fn is_known(&mut self, check: &Check) {
-        self.step.state.checks.unknown_since.remove(&check.name);
+        self.decision.state.checks.unknown_since.remove(&check.name);
         self.evaluation.note.unknown_since.remove(&check.name);
     }
 
@@ -390,7 +392,7 @@ impl Asking<'_, '_, '_, '_> {
 
     /// The time in whole seconds, as questions have it.
     pub(super) fn now(&self) -> Timestamp {
-        let now = self.step.now;
+        let now = self.decision.now;
         Timestamp::from_second(now.as_second()).unwrap_or(now)
     }
 }

@@ -1,4 +1,4 @@
-//! Effects that a step requests. Data only; the JSON bodies are made in `write`.
+//! Effects of a decision. Data only; the JSON bodies are made in `write`.
 
 use jiff::Timestamp;
 
@@ -51,9 +51,9 @@ pub enum Effect {
     },
     /// Report progress to the user.
     Report(Report),
-    /// Take a step no later than this, with [`Event::Observed`](super::Event::Observed). Valid until the
-    /// next step, which sets it again.
+    /// Decide again no later than this, with [`Event::Observed`](super::Event::Observed). Valid until the
+    /// next decision, which sets it again.
     WakeAt(Timestamp),
-    /// The run has ended. No request is pending; further steps do nothing.
+    /// The run has ended. No request is pending; further decisions have no effects.
     Finish(Box<Ending>),
 }

@@ -7,7 +7,7 @@ use daemonset::model::{
     Approval, CheckQuestion, CheckResponse, NodeName, PodName, RevisionName, Uid,
 };
 
-/// The trigger of a step. Whatever the event, the step evaluates the whole [`ObservedCluster`](super::ObservedCluster).
+/// The trigger of a decision. Whatever the event, the decision is made on the whole [`ObservedCluster`](super::ObservedCluster).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The cluster has changed, or the time of an [`Effect::WakeAt`](super::Effect::WakeAt) has come.

@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use super::decide::{Step, is_template};
+use super::decision::{Decision, is_template};
 use super::notes::started_at;
 use super::task::Target;
 use super::view::of_template;
@@ -30,7 +30,7 @@ enum Began {
     Unknown,
 }
 
-impl Step<'_, '_> {
+impl Decision<'_, '_> {
     /// Finds the pods that failed before, when the run observes the DaemonSet for the first time.
     pub(super) fn find_failing_before(&mut self, target: &Target, live: &DaemonSet) {
         if self.state.pods.failing_before.is_some() {
@@ -68,11 +68,11 @@ impl Step<'_, '_> {
 
     /// Whether a pod stays unready, or is Ready for a moment between two of too many restarts.
     fn is_failing(&self, pod: &Pod, live: &DaemonSet) -> bool {
-        let pace = &self.task.pace;
-        let wanted = pace.min_ready(&live.spec).first;
+        let policy = &self.task.policy;
+        let wanted = policy.min_ready(&live.spec).first;
         let is_between_restarts =
-            || pod.restarts > pace.max_restarts && !pod.has_stayed_up(wanted, self.now);
-        stays_unready(pod, self.now, pace) || (pod.is_ready() && is_between_restarts())
+            || pod.restarts > policy.max_restarts && !pod.has_stayed_up(wanted, self.now);
+        stays_unready(pod, self.now, policy) || (pod.is_ready() && is_between_restarts())
     }
 
     /// Whether a failing pod failed before the rollout began.

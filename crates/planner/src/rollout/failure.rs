@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Halt, Step, is_template};
+use super::decision::{Decision, Flow, Halt, is_template};
 use super::effect::Effect;
 use super::forward::is_outdated_for;
 use super::new_pods;
@@ -75,7 +75,7 @@ pub fn is_rolling_back(observed: &ObservedCluster<'_>, failed: &str) -> bool {
     is_outdated_for(live.spec.template.raw(), live, observed)
 }
 
-impl<'w> Step<'_, 'w> {
+impl<'w> Decision<'_, 'w> {
     /// New pods, or a gate of the policy, have failed: by policy, abort with the last good template,
     /// or pause.
     pub(super) fn after_failure(
@@ -90,7 +90,7 @@ impl<'w> Step<'_, 'w> {
         if !is_template(live, target.template.raw()) {
             self.state.creates = Creates::All;
         }
-        let good = match self.task.pace.on_failure {
+        let good = match self.task.policy.on_failure {
             OnFailure::Pause => return self.stay(target, live, failed, None),
             OnFailure::Abort | OnFailure::Rollback => self.good(target, live, &failed),
         };
@@ -256,7 +256,7 @@ impl<'w> Step<'_, 'w> {
         let cause = self.state.cause.clone();
         let aborted =
             |failed, rolled_back| Halt::End(Outcome::Aborted { failed, to, rolled_back, cause });
-        match self.task.pace.on_failure {
+        match self.task.policy.on_failure {
             OnFailure::Abort | OnFailure::Pause => return aborted(failed, None),
             OnFailure::Rollback => {}
         }

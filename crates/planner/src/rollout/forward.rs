@@ -1,14 +1,14 @@
 //! The rollout of the target: write it, paused if pods must be replaced; record the provenance;
 //! replace pods in waves; restore the strategy.
 //!
-//! The live object shows which of these steps are done: what is in place is not written again. A
+//! The live object shows which of these are done: what is in place is not written again. A
 //! change by another client ends the run. Not here: the actions after a failure (`failure`).
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Halt, Step, is_template};
+use super::decision::{Decision, Flow, Halt, is_template};
 use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
 use super::notes::started_at;
@@ -27,7 +27,7 @@ use daemonset::controller::limits::allows_surge;
 use daemonset::controller::revision_data::{Matching, matches};
 use daemonset::model::{DaemonSet, ManagedBy, Pod, Revision, RevisionRef, Time, UpdateStrategy};
 
-impl<'w> Step<'_, 'w> {
+impl<'w> Decision<'_, 'w> {
     /// Rolls out the target.
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };

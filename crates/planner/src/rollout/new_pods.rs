@@ -53,11 +53,11 @@ pub(super) fn check(
     view: &RolloutView<'_>,
     pods: &mut Pods,
     creates: &Creates,
-    pace: &PolicySpec,
+    policy: &PolicySpec,
     started_at: Option<Timestamp>,
 ) -> NewPodsReport {
     let report = NewPodsReport::default();
-    let mut judge = Judge { view, pace, now: view.now, started_at, report };
+    let mut judge = Judge { view, policy, now: view.now, started_at, report };
     let mut waiting = BTreeMap::new();
     for node_view in view.node_views.iter().filter(|node_view| is_judged(node_view)) {
         let (what, pod) = match node_view.pod_state {
@@ -97,7 +97,7 @@ pub(super) fn check(
 
 struct Judge<'s, 'a> {
     view: &'s RolloutView<'a>,
-    pace: &'s PolicySpec,
+    policy: &'s PolicySpec,
     now: Timestamp,
     /// Start of the rollout, if it is noted.
     started_at: Option<Timestamp>,
@@ -116,7 +116,7 @@ impl Judge<'_, '_> {
     }
 
     fn deadline(&self) -> SignedDuration {
-        progress_deadline(self.pace)
+        progress_deadline(self.policy)
     }
 
     fn judge(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &mut Pods) {
@@ -172,11 +172,11 @@ impl Judge<'_, '_> {
 
     /// Fails if the pod restarted more often than allowed, available in between or not.
     fn restarts(&mut self, node_view: &NodeView<'_>, pod: &Pod) {
-        if restarts_too_often(pod, self.now, self.pace, self.started_at) {
+        if restarts_too_often(pod, self.now, self.policy, self.started_at) {
             let pod_failure = PodFailure::Restarts {
                 pod: pod.name.clone(),
                 restarts: pod.restarts,
-                allowed: self.pace.max_restarts,
+                allowed: self.policy.max_restarts,
             };
             self.fail(node_view, pod_failure);
         }

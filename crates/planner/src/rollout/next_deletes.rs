@@ -37,7 +37,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub(super) use images::to_begin;
 
-use super::outcome::ControllerStep;
+use super::outcome::ControllerWork;
 use super::request::{Cost, Delete};
 use super::state::{RequestState, Stall, State};
 use super::task::Extent;
@@ -198,7 +198,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
             .iter()
             .any(|node_view| has_outdated_of_several(node_view) && self.is_in_scope(node_view));
         if surplus {
-            return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
+            return Next::Stalled(Stall::Controller(ControllerWork::Roll { outdated }));
         }
         let is_held_back = |outdated: Outdated<'_, '_>| self.steps.held_back.contains(&outdated.at);
         if outdated > 0 && self.outdated_in_scope().all(is_held_back) {
@@ -318,7 +318,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
         let in_flight =
             count(self.view.node_views.iter().filter(|node_view| node_view.is_in_flight()));
         let available = self.state.pods.replaced.len();
-        self.state.task.pace.ramp.window(available, self.allowed()).saturating_sub(in_flight)
+        self.state.task.policy.ramp.window(available, self.allowed()).saturating_sub(in_flight)
     }
 
     /// Whether an outdated pod may be deleted without making another node unavailable: its deletion

@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::decide::{Flow, Halt, Step};
+use super::decision::{Decision, Flow, Halt};
 use super::effect::Effect;
 use super::outcome::Attempt;
 use super::state::RequestState;
@@ -17,7 +17,7 @@ use crate::steps::{WaitKind, WaitsFor, needs_note};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{DaemonSet, PolicySpec, StepsNote, Time};
 
-impl<'w> Step<'_, 'w> {
+impl<'w> Decision<'_, 'w> {
     /// Finds out, before anything is written, whether what was noted about rollouts of this template
     /// is lost: there is no note, but a revision with the template.
     pub(super) fn look_for_note(&mut self, template: &Value, live: &DaemonSet) {

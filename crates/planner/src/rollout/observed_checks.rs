@@ -19,7 +19,7 @@ use daemonset::model::Check;
 impl<'a> Asking<'a, '_, '_, '_> {
     /// Whether the observed cluster answers a check. In a rehearsal, the fault file does.
     pub(super) fn is_observed(&self, check: &Check) -> bool {
-        check.is_of_cluster() && self.step.task.cluster_checks == ClusterChecks::Observed
+        check.is_of_cluster() && self.decision.task.cluster_checks == ClusterChecks::Observed
     }
 
     /// What a gate says about the updated nodes. While something is bad that may recover within the
@@ -47,15 +47,15 @@ impl<'a> Asking<'a, '_, '_, '_> {
                 return Now::Answered(answer, since);
             }
             CheckAnswer::Pass | CheckAnswer::Unknown(_) if found.pending.is_some() => {
-                self.step.wake_at(found.pending);
+                self.decision.wake_at(found.pending);
                 return Now::Asking;
             }
             CheckAnswer::Pass => {
                 let step = self.evaluation.current_step().to_owned();
-                if self.step.state.checks.mark_passed(&step, gate, now, after) {
+                if self.decision.state.checks.mark_passed(&step, gate, now, after) {
                     // The step may be done now: it is evaluated again.
                     self.lacks_answer = true;
-                    self.step.wake_at(Some(now));
+                    self.decision.wake_at(Some(now));
                 }
             }
             CheckAnswer::Unknown(_) => {}
@@ -102,7 +102,7 @@ impl<'a> Asking<'a, '_, '_, '_> {
     /// begins with any of them, by a surge.
     pub(super) fn wait_if_held_back(&mut self, candidates: &[usize]) {
         let is_held_back = |at: &usize| self.evaluation.held_back.contains(at);
-        let target = self.step.task.goal.target();
+        let target = self.decision.task.goal.target();
         let surges = target.is_some_and(|target| allows_surge(target.declared.strategy()));
         let is_stopped = candidates.iter().all(is_held_back)
             || (surges && self.evaluation.is_last() && candidates.iter().any(is_held_back));
@@ -112,12 +112,12 @@ impl<'a> Asking<'a, '_, '_, '_> {
     }
 
     fn cluster(&self) -> CheckedCluster<'a> {
-        let observed = self.step.observed;
+        let observed = self.decision.observed;
         CheckedCluster {
             nodes: observed.nodes,
             neighbours: observed.neighbours,
             owner: &self.live.uid,
-            now: self.step.now,
+            now: self.decision.now,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The input of a step: one DaemonSet with its nodes, pods and revisions, at one moment.
+//! The input of a decision: one DaemonSet with its nodes, pods and revisions, at one moment.
 
 use crate::shared::Siblings;
 use daemonset::controller::Owner;
@@ -9,7 +9,7 @@ use daemonset::model::{
 };
 
 /// The newest known state of one DaemonSet. It may be older than the last write, and even older
-/// than that of the step before.
+/// than that of the decision before.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedCluster<'a> {
     /// The live object.

@@ -13,7 +13,7 @@ use crate::steps::WaitsFor;
 use crate::words::count;
 pub use cause::{FailedGate, FailureCause, Overdue};
 use daemonset::model::{NodeName, PodName, RevisionName, Uid};
-pub use pause_reason::{ControllerStep, NotAborted, NotPulled, PauseReason};
+pub use pause_reason::{ControllerWork, NotAborted, NotPulled, PauseReason};
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::decide::{Flow, Halt, Step};
+use super::decision::{Decision, Flow, Halt};
 use super::effect::Effect;
 use super::new_pods;
 use super::next_deletes::{self, Next, Replacer, Shared};
@@ -49,7 +49,7 @@ impl From<Halt> for Paced {
     }
 }
 
-impl Step<'_, '_> {
+impl Decision<'_, '_> {
     /// Replaces pods, or watches the controller replace them, and judges the new ones.
     pub(super) fn pace(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> Paced {
         self.judge_and_replace(view, replacer).unwrap_or_else(Paced::from)
@@ -174,7 +174,7 @@ impl Step<'_, '_> {
 
     pub(super) fn why_paused(view: &RolloutView<'_>, what: Stall, seconds: i64) -> PauseReason {
         match what {
-            Stall::Controller(step) => PauseReason::ControllerStalled { step, seconds },
+            Stall::Controller(work) => PauseReason::ControllerStalled { work, seconds },
             Stall::Budget { unavailable, allowed, outdated: _ } => {
                 PauseReason::MaxUnavailableReached { unavailable, allowed, seconds }
             }
@@ -201,7 +201,7 @@ impl Step<'_, '_> {
         self.mark_had_pod(view);
         let started_at = notes::started_at(self.state.note.as_ref(), view.live.spec.template.raw());
         let State { pods, creates, .. } = &mut *self.state;
-        let report = new_pods::check(view, pods, creates, &self.task.pace, started_at);
+        let report = new_pods::check(view, pods, creates, &self.task.policy, started_at);
         self.wake_at(report.next);
         for (node, pod_failure) in &report.failed {
             if self.state.shown.failed.insert(node.clone()) {
@@ -277,7 +277,7 @@ impl Step<'_, '_> {
         let unpaced = *target.declared.strategy() == UpdateStrategy::OnDelete
             || allows_surge(target.declared.strategy())
             || view.live.managed_by == ManagedBy::DaemonSetController
-            || self.task.pace.ramp == Ramp::None;
+            || self.task.policy.ramp == Ramp::None;
         if unpaced {
             return Creates::All;
         }
@@ -302,7 +302,7 @@ impl Step<'_, '_> {
                 }
             }
         }
-        let window = self.task.pace.ramp.window(pods.arrived.len(), view.allowed);
+        let window = self.task.policy.ramp.window(pods.arrived.len(), view.allowed);
         let room = usize::try_from(window.saturating_sub(flying)).unwrap_or(usize::MAX);
         ours.extend(empty.into_iter().take(room).cloned());
         Creates::Only(ours)

@@ -1,4 +1,4 @@
-//! A step's part in pulling images before pods are replaced (`prePull` of the policy): what is
+//! A decision's part in pulling images before pods are replaced (`prePull` of the policy): what is
 //! decided ([`Pulls`]) becomes requests, reports, waits, and the end of a run.
 //!
 //! Before the first pod, images come before the write of the target: if they are missing, nothing
@@ -6,12 +6,12 @@
 //!
 //! [`Pulls`]: super::pulls::Pulls
 
-use super::decide::{Flow, Halt, Step, is_template};
+use super::decision::{Decision, Flow, Halt, is_template};
 use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
 use super::outcome::PauseReason;
 use super::progress::Report;
-use super::pulls::{PullInput, PullSteps};
+use super::pulls::{PullInput, PullRequests};
 use super::request::NewPuller;
 use super::steps::with_template;
 use super::task::{Extent, Target};
@@ -21,7 +21,7 @@ use crate::steps::{Evaluation, WaitKind, WaitsFor};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{DaemonSet, NodeName, PodName, PolicySpec, PrePull, Uid, UpdateStrategy};
 
-/// What pulls mean for a step.
+/// What pulls mean for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pulling {
     /// What may begin is decided as usual, but for the nodes whose images are not there.
@@ -30,7 +30,7 @@ pub(super) enum Pulling {
     Again,
 }
 
-impl<'w> Step<'_, 'w> {
+impl<'w> Decision<'_, 'w> {
     /// Pulls the images of the nodes that begin next.
     pub(super) fn pull(
         &mut self,
@@ -56,15 +56,15 @@ impl<'w> Step<'_, 'w> {
         self.state.pulls.skippable = view.skippable;
         self.state.pulls.is_over =
             !self.state.pulls.dropped.is_empty() && count(unready) > view.skippable;
-        let steps = self.state.pulls.decide(PullInput {
+        let requests = self.state.pulls.decide(PullInput {
             next: &next,
             pullers: self.observed.pullers,
             images: &images.digest(),
             pre_pull: pre_pull.unwrap_or_default(),
             now: self.now,
         });
-        let is_again = !steps.dropped.is_empty();
-        self.request_pulls(steps, view.live, pre_pull.unwrap_or_default(), images.count());
+        let is_again = !requests.dropped.is_empty();
+        self.request_pulls(requests, view.live, pre_pull.unwrap_or_default(), images.count());
         if is_again {
             self.wake_at(Some(self.now));
             return Pulling::Again;
@@ -124,20 +124,20 @@ impl<'w> Step<'_, 'w> {
 
     /// Requests the removal of all pullers that are left; returns whether there are none.
     pub(super) fn pullers_are_removed(&mut self) -> bool {
-        let (steps, is_left) = self.state.pulls.remove_all(self.observed.pullers, self.now);
-        self.wake_at(steps.wake);
-        self.remove_pullers(steps.remove, steps.left);
+        let (requests, is_left) = self.state.pulls.remove_all(self.observed.pullers, self.now);
+        self.wake_at(requests.wake);
+        self.remove_pullers(requests.remove, requests.left);
         !is_left
     }
 
     fn request_pulls(
         &mut self,
-        steps: PullSteps,
+        requests: PullRequests,
         live: &DaemonSet,
         pre_pull: PrePull,
         images: usize,
     ) {
-        let PullSteps { create, remove, left, pulled, dropped, wake } = steps;
+        let PullRequests { create, remove, left, pulled, dropped, wake } = requests;
         self.wake_at(wake);
         for (node, seconds) in pulled {
             self.report(Report::Pulled { node, seconds });

@@ -73,9 +73,9 @@ pub(super) struct PullInput<'a> {
     pub now: Timestamp,
 }
 
-/// What happens now.
+/// The requests to make now.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct PullSteps {
+pub(super) struct PullRequests {
     /// Nodes that get a puller.
     pub create: Vec<NodeName>,
     /// Pullers that are removed.
@@ -103,43 +103,47 @@ impl Pulls {
     }
 
     /// Decides the next pulls.
-    pub(super) fn decide(&mut self, input: PullInput<'_>) -> PullSteps {
-        let mut steps = PullSteps::default();
+    pub(super) fn decide(&mut self, input: PullInput<'_>) -> PullRequests {
+        let mut requests = PullRequests::default();
         let wanted: BTreeSet<&NodeName> = input.next.iter().collect();
         self.since.retain(|node, _| wanted.contains(node));
         self.forget_gone(input.pullers);
-        let mut busy = self.see(&wanted, input, &mut steps);
+        let mut busy = self.see(&wanted, input, &mut requests);
         for node in input.next.iter().filter(|node| !busy.contains(*node)).collect::<Vec<_>>() {
-            if self.waits_for_its_puller(node, input, &mut steps) {
+            if self.waits_for_its_puller(node, input, &mut requests) {
                 busy.insert(node.clone());
             }
         }
-        self.begin(&busy, input, &mut steps);
+        self.begin(&busy, input, &mut requests);
         let is_left = |node: &&NodeName| !self.pulled.contains(*node);
         self.held_back = input.next.iter().filter(is_left).cloned().collect();
         self.is_pulling = self.held_back.iter().any(|node| !self.dropped.contains_key(node));
-        steps
+        requests
     }
 
     /// Removes all pullers that are seen or were created; returns whether one is still to be removed.
-    pub(super) fn remove_all(&mut self, pullers: &[Puller], now: Timestamp) -> (PullSteps, bool) {
+    pub(super) fn remove_all(
+        &mut self,
+        pullers: &[Puller],
+        now: Timestamp,
+    ) -> (PullRequests, bool) {
         self.is_ending = true;
         self.forget_gone(pullers);
         let seen = pullers.iter().filter(|it| !it.terminating);
         let seen = seen.map(|it| (it.uid.clone(), it.name.clone()));
         let all: BTreeMap<Uid, PodName> = seen.chain(self.created.clone()).collect();
-        let mut steps = PullSteps::default();
+        let mut requests = PullRequests::default();
         let mut is_left = false;
         for (uid, name) in all {
             match self.removing.get(&uid) {
                 Some((RequestState::Idle, _) | (RequestState::RetryAt(_), REMOVALS..)) => {}
                 Some((RequestState::Out | RequestState::RetryAt(_), _)) | None => {
                     is_left = true;
-                    self.remove_left(name, uid, now, &mut steps);
+                    self.remove_left(name, uid, now, &mut requests);
                 }
             }
         }
-        (steps, is_left)
+        (requests, is_left)
     }
 
     /// Takes the answer to the creation of a puller.
@@ -201,7 +205,7 @@ impl Pulls {
         &mut self,
         wanted: &BTreeSet<&NodeName>,
         input: PullInput<'_>,
-        steps: &mut PullSteps,
+        requests: &mut PullRequests,
     ) -> BTreeSet<NodeName> {
         let PullInput { pullers, images, pre_pull, now, .. } = input;
         let mut busy = BTreeSet::new();
@@ -215,7 +219,7 @@ impl Pulls {
                     busy.insert(node.clone());
                 }
                 if !puller.terminating {
-                    self.remove_left(name.clone(), uid.clone(), now, steps);
+                    self.remove_left(name.clone(), uid.clone(), now, requests);
                 }
                 continue;
             }
@@ -225,8 +229,8 @@ impl Pulls {
                 PullState::Pulled => {
                     let seconds = now.duration_since(created).as_secs().max(0);
                     self.pulled.insert(node.clone());
-                    steps.pulled.push((node.clone(), seconds));
-                    self.remove(name.clone(), uid.clone(), now, steps);
+                    requests.pulled.push((node.clone(), seconds));
+                    self.remove(name.clone(), uid.clone(), now, requests);
                     continue;
                 }
                 PullState::Pulling(problem) => problem.clone(),
@@ -235,12 +239,12 @@ impl Pulls {
             if let PullState::Ended(_) = state {
                 // It is created again, until the time is over.
                 self.creating.insert(node.clone(), RequestState::RetryAt(now + AGAIN));
-                self.remove(name.clone(), uid.clone(), now, steps);
+                self.remove(name.clone(), uid.clone(), now, requests);
             }
-            if self.is_in_time(node, since, pre_pull, problem, now, steps) {
+            if self.is_in_time(node, since, pre_pull, problem, now, requests) {
                 busy.insert(node.clone());
             } else {
-                self.remove(name.clone(), uid.clone(), now, steps);
+                self.remove(name.clone(), uid.clone(), now, requests);
             }
         }
         busy
@@ -251,7 +255,7 @@ impl Pulls {
         &mut self,
         node: &NodeName,
         input: PullInput<'_>,
-        steps: &mut PullSteps,
+        requests: &mut PullRequests,
     ) -> bool {
         let now = input.now;
         let Some(since) = self.since.get(node).copied().filter(|_| self.is_open(node)) else {
@@ -259,13 +263,13 @@ impl Pulls {
         };
         let message = self.create_failures.get(node).map_or("", String::as_str).into();
         let problem = PullProblem { message, ..PullProblem::default() };
-        if !self.is_in_time(node, since, input.pre_pull, Some(problem), now, steps) {
+        if !self.is_in_time(node, since, input.pre_pull, Some(problem), now, requests) {
             return false;
         }
         match self.creating.get(node) {
             Some(RequestState::Out) => true,
             Some(RequestState::RetryAt(at)) if now < *at => {
-                steps.wake = steps.wake.into_iter().chain([*at]).min();
+                requests.wake = requests.wake.into_iter().chain([*at]).min();
                 true
             }
             Some(RequestState::RetryAt(_) | RequestState::Idle) | None => false,
@@ -280,22 +284,27 @@ impl Pulls {
         pre_pull: PrePull,
         problem: Option<PullProblem>,
         now: Timestamp,
-        steps: &mut PullSteps,
+        requests: &mut PullRequests,
     ) -> bool {
         let limit = since + SignedDuration::from_secs(pre_pull.timeout.0.into());
         if now < limit {
-            steps.wake = steps.wake.into_iter().chain([limit]).min();
+            requests.wake = requests.wake.into_iter().chain([limit]).min();
             return true;
         }
         let seconds = now.duration_since(since).as_secs();
         let problem = problem.unwrap_or_default();
         self.dropped.insert(node.clone(), NotPulled { seconds, problem });
-        steps.dropped.push(node.clone());
+        requests.dropped.push(node.clone());
         false
     }
 
     /// Creates pullers, as many as there is room for.
-    fn begin(&mut self, busy: &BTreeSet<NodeName>, input: PullInput<'_>, steps: &mut PullSteps) {
+    fn begin(
+        &mut self,
+        busy: &BTreeSet<NodeName>,
+        input: PullInput<'_>,
+        requests: &mut PullRequests,
+    ) {
         let PullInput { next, pre_pull, now, .. } = input;
         let out = self.creating.values().filter(|it| **it == RequestState::Out).count();
         let parallel = usize::try_from(pre_pull.parallel).unwrap_or(usize::MAX);
@@ -304,7 +313,7 @@ impl Pulls {
         for node in free.take(room).cloned().collect::<Vec<_>>() {
             self.creating.insert(node.clone(), RequestState::Out);
             self.since.entry(node.clone()).or_insert(now);
-            steps.create.push(node);
+            requests.create.push(node);
         }
     }
 
@@ -314,12 +323,18 @@ impl Pulls {
     }
 
     /// Removes a puller that is of no use any more.
-    fn remove_left(&mut self, name: PodName, uid: Uid, now: Timestamp, steps: &mut PullSteps) {
-        steps.left += usize::from(!self.removing.contains_key(&uid));
-        self.remove(name, uid, now, steps);
+    fn remove_left(
+        &mut self,
+        name: PodName,
+        uid: Uid,
+        now: Timestamp,
+        requests: &mut PullRequests,
+    ) {
+        requests.left += usize::from(!self.removing.contains_key(&uid));
+        self.remove(name, uid, now, requests);
     }
 
-    fn remove(&mut self, name: PodName, uid: Uid, now: Timestamp, steps: &mut PullSteps) {
+    fn remove(&mut self, name: PodName, uid: Uid, now: Timestamp, requests: &mut PullRequests) {
         let is_ending = self.is_ending;
         let (request, attempts) =
             self.removing.entry(uid.clone()).or_insert((RequestState::RetryAt(now), 0));
@@ -328,9 +343,11 @@ impl Pulls {
             RequestState::RetryAt(_) if is_ending && *attempts >= REMOVALS => {}
             RequestState::RetryAt(at) if at <= now => {
                 (*request, *attempts) = (RequestState::Out, *attempts + 1);
-                steps.remove.push((name, uid));
+                requests.remove.push((name, uid));
             }
-            RequestState::RetryAt(at) => steps.wake = steps.wake.into_iter().chain([at]).min(),
+            RequestState::RetryAt(at) => {
+                requests.wake = requests.wake.into_iter().chain([at]).min();
+            }
             RequestState::Out | RequestState::Idle => {}
         }
     }

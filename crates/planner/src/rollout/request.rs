@@ -1,4 +1,4 @@
-//! Requests to the API server that a step makes. Data only; the JSON bodies are made in `write`.
+//! Requests to the API server that a decision makes. Data only; the JSON bodies are made in `write`.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::decide::is_template;
+use super::decision::is_template;
 use daemonset::controller::revision_data::{Matching, data_for, matches};
 use daemonset::model::DaemonSet;
 

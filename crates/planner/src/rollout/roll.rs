@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Halt, Step};
+use super::decision::{Decision, Flow, Halt};
 use super::next_deletes::Replacer;
 use super::outcome::{Interference, Outcome};
 use super::pace::Paced;
@@ -16,7 +16,7 @@ use super::task::Extent;
 use crate::plan::PausedRollout;
 use daemonset::model::{DaemonSet, UpdateStrategy};
 
-impl<'w> Step<'_, 'w> {
+impl<'w> Decision<'_, 'w> {
     /// Replaces pods by pods of the live template, without writing the DaemonSet.
     pub(super) fn roll(&mut self, extent: &Extent, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let live = live.ok_or_else(Halt::gone)?;

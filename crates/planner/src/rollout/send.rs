@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Halt, Step, is_template};
+use super::decision::{Decision, Flow, Halt, is_template};
 use super::effect::Effect;
 use super::event::Failure;
 use super::observed_cluster::{is_older_version, resource_version};
@@ -16,7 +16,7 @@ use super::task::{Provenance, Target};
 use crate::plan::PausedRollout;
 use daemonset::model::DaemonSet;
 
-impl Step<'_, '_> {
+impl Decision<'_, '_> {
     /// Writes `target` with the given template, pause and provenance.
     pub(super) fn write(
         &mut self,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::decide::Step;
+use super::decision::Decision;
 use super::observed_cluster::ObservedCluster;
 use super::state::{Course, State};
 use super::task::{ClusterChecks, Extent, Goal, Provenance, Task};
@@ -26,7 +26,7 @@ pub fn counted(
 ) -> Share {
     let state = State::new(Task {
         goal: Goal::Roll(Extent::All),
-        pace: policy.clone(),
+        policy: policy.clone(),
         waves: Vec::new(),
         provenance: Provenance::default(),
         deadline: None,
@@ -74,7 +74,7 @@ pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) ->
     view.node_views.iter().enumerate().map(share).collect()
 }
 
-impl Step<'_, '_> {
+impl Decision<'_, '_> {
     /// Whether the target is rolled out: in a rollback, no node waits for another DaemonSet.
     pub(super) fn is_forward(&self) -> bool {
         match (&self.task.goal, &self.state.course) {
@@ -84,7 +84,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Updates what the run has to do with the nodes after this step. `nodes` are those of a step
+    /// Updates what the run has to do with the nodes after this decision. `nodes` are those of a decision
     /// that has evaluated the policy; else those before are kept, as far as they do not change.
     pub(super) fn share(&mut self) {
         let Some(siblings) = self.observed.siblings else { return };
@@ -109,7 +109,7 @@ impl Step<'_, '_> {
         self.state.share = Some(Share { daemon_set: siblings.daemon_set.clone(), course, nodes });
     }
 
-    /// The nodes of the last step that has evaluated the policy, with what is disturbed now.
+    /// The nodes of the last decision that has evaluated the policy, with what is disturbed now.
     fn nodes_as_they_are(&self, before: Option<Share>) -> Nodes {
         let before = before.map(|share| share.nodes).unwrap_or_default();
         let Some(live) = self.observed.daemon_set else { return before };
@@ -123,7 +123,7 @@ impl Step<'_, '_> {
         nodes
     }
 
-    /// Notes that the pod of a node is deleted with this step.
+    /// Notes that the pod of a node is deleted by this decision.
     pub(super) fn share_delete(&mut self, node: &NodeName) {
         let nodes = self.shared_nodes.as_mut().map(|(_, nodes)| nodes);
         if let Some(here) = nodes.and_then(|nodes| nodes.get_mut(node)) {

@@ -1,4 +1,4 @@
-//! The state of a run between steps: only what cannot be observed in the cluster.
+//! The state of a run between decisions: only what cannot be observed in the cluster.
 
 mod answers;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::checks::Checks;
 use super::event::{Failure, Written};
-use super::outcome::{Attempt, ControllerStep, FailureCause, PodFailure, Replaced};
+use super::outcome::{Attempt, ControllerWork, FailureCause, PodFailure, Replaced};
 use super::progress::Progress;
 use super::pulls::Pulls;
 use super::request::{Precondition, Purpose};
@@ -105,7 +105,7 @@ pub enum AllowedActions {
     ReconcileAndSurge,
 }
 
-/// The nodes on which the in-process controller may create pods, until the next step.
+/// The nodes on which the in-process controller may create pods, until the next decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Creates {
     /// All nodes.
@@ -277,7 +277,7 @@ pub(super) struct Failing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stall {
     /// The DaemonSet controller.
-    Controller(ControllerStep),
+    Controller(ControllerWork),
     /// `maxUnavailable`, also that of the step in progress, is reached: number of unavailable nodes,
     /// of those that may be, and of outdated ones.
     Budget { unavailable: u32, allowed: u32, outdated: u32 },
@@ -368,17 +368,17 @@ impl State {
         self.finished
     }
 
-    /// The actions that the in-process controller may take until the next step.
+    /// The actions that the in-process controller may take until the next decision.
     pub fn allowed_actions(&self) -> AllowedActions {
         self.allowed_actions
     }
 
-    /// The nodes on which the in-process controller may create pods until the next step.
+    /// The nodes on which the in-process controller may create pods until the next decision.
     pub fn creates(&self) -> &Creates {
         &self.creates
     }
 
-    /// What the run has to do with the nodes of a shared budget, after the last step; `None` if it
+    /// What the run has to do with the nodes of a shared budget, after the last decision; `None` if it
     /// has none.
     pub fn share(&self) -> Option<&Share> {
         self.share.as_ref()

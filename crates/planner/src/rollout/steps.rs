@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::decide::{Flow, Halt, Step, is_template};
+use super::decision::{Decision, Flow, Halt, is_template};
 use super::effect::Effect;
 use super::failure::Good;
 use super::new_pods;
@@ -34,11 +34,11 @@ use daemonset::model::{
     WhileWaiting,
 };
 
-impl<'w> Step<'_, 'w> {
+impl<'w> Decision<'_, 'w> {
     /// The policy in force: after a failure, only its budgets.
     pub(super) fn policy(&self) -> Cow<'static, PolicySpec> {
-        let pace = &self.task.pace;
-        Cow::Owned(if self.is_forward() { pace.clone() } else { pace.budgets() })
+        let policy = &self.task.policy;
+        Cow::Owned(if self.is_forward() { policy.clone() } else { policy.budgets() })
     }
 
     /// The nodes of this view as the steps see them. `live` is the live object, also if the view is
@@ -171,10 +171,10 @@ impl<'w> Step<'_, 'w> {
 
     /// Whether a new pod may have failed: it is not available, or has restarted too often.
     fn may_have_failed(&self, view: &RolloutView<'_>) -> bool {
-        let pace = &self.task.pace;
+        let policy = &self.task.policy;
         let is_pending = |node_view: &NodeView<'_>| {
             let pod = node_view.pod_state.only_updated();
-            pod.is_some_and(|pod| !view.is_available(pod) || pod.restarts > pace.max_restarts)
+            pod.is_some_and(|pod| !view.is_available(pod) || pod.restarts > policy.max_restarts)
         };
         view.node_views.iter().filter(|it| new_pods::is_judged(it)).any(is_pending)
     }
@@ -195,7 +195,7 @@ impl<'w> Step<'_, 'w> {
         live: &DaemonSet,
     ) -> Option<PausedRollout> {
         let pause = PausedRollout::readable(live)?;
-        let rolls_back = match self.task.pace.on_failure {
+        let rolls_back = match self.task.policy.on_failure {
             OnFailure::Abort | OnFailure::Rollback => pause.state == PauseState::Waiting,
             OnFailure::Pause => false,
         };
@@ -213,9 +213,9 @@ impl<'w> Step<'_, 'w> {
         let pause = self.fails_while_waiting(target, live)?;
         let after = with_template(live, target);
         let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
-        let pace = &self.task.pace;
+        let policy = &self.task.policy;
         let restarted = |node_view: &NodeView<'_>| {
-            node_view.pod_state.only_updated().is_some_and(|pod| pod.restarts > pace.max_restarts)
+            node_view.pod_state.only_updated().is_some_and(|pod| pod.restarts > policy.max_restarts)
         };
         if !view.node_views.iter().any(restarted) {
             return None;
@@ -336,7 +336,7 @@ impl<'w> Step<'_, 'w> {
         let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         let is_target = is_template(live, target.template.raw());
-        let good = match self.task.pace.while_waiting {
+        let good = match self.task.policy.while_waiting {
             WhileWaiting::Target if is_target => None,
             WhileWaiting::Target | WhileWaiting::LastGood => {
                 // A template that has failed is never written again: the target has not.

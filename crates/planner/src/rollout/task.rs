@@ -1,4 +1,4 @@
-//! The task of a run. It stays the same from the first step to the last.
+//! The task of a run. It stays the same from the first decision to the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use daemonset::model::{
 pub struct Task {
     /// The goal of the run.
     pub goal: Goal,
-    /// The policy, with the command-line flags applied: pace and failure criteria.
-    pub pace: PolicySpec,
+    /// The policy, with the command-line flags applied.
+    pub policy: PolicySpec,
     /// The waves of the plan. Nodes that are in none of them come last.
     pub waves: Vec<Wave>,
     /// The provenance that is written with every change.

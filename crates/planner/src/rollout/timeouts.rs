@@ -2,9 +2,9 @@
 
 use jiff::SignedDuration;
 
-use super::decide::{Flow, Halt, Step};
+use super::decision::{Decision, Flow, Halt};
 use super::observed_cluster::{is_older_version, resource_version};
-use super::outcome::{ControllerStep, PauseReason};
+use super::outcome::{ControllerWork, PauseReason};
 use super::progress::Report;
 use super::request::Purpose;
 use super::state::GRACE;
@@ -13,14 +13,14 @@ use super::view::{NodeView, PodState, RolloutView};
 use crate::classification::progress_deadline;
 use daemonset::model::{DaemonSet, ManagedBy, NodeName};
 
-impl Step<'_, '_> {
+impl Decision<'_, '_> {
     /// Waits until the observed object is as new as the last write.
     pub(super) fn appeared(&mut self, live: &DaemonSet) -> Flow<()> {
         match &self.state.writing.version {
             Some(written)
                 if is_older_version(resource_version(live), &written.resource_version) =>
             {
-                Err(self.stalled_for(ControllerStep::Appear))
+                Err(self.stalled_for(ControllerWork::Appear))
             }
             Some(_) | None => Ok(()),
         }
@@ -35,9 +35,9 @@ impl Step<'_, '_> {
     pub(super) fn controller_has_observed(&mut self, view: &RolloutView<'_>) -> Flow<()> {
         let generation = view.live.generation;
         let observed = view.live.status.observed_generation;
-        let step = match view.revisions.as_slice() {
-            _ if observed < generation => ControllerStep::Observe { generation, observed },
-            [] => ControllerStep::MakeRevision,
+        let work = match view.revisions.as_slice() {
+            _ if observed < generation => ControllerWork::Observe { generation, observed },
+            [] => ControllerWork::MakeRevision,
             [revision] => {
                 if self.state.shown.revision.as_ref() != Some(&revision.name) {
                     self.state.shown.revision = Some(revision.name.clone());
@@ -45,13 +45,13 @@ impl Step<'_, '_> {
                 }
                 return Ok(());
             }
-            several => ControllerStep::DropDuplicates { revisions: several.len() },
+            several => ControllerWork::DropDuplicates { revisions: several.len() },
         };
-        Err(self.stalled_for(step))
+        Err(self.stalled_for(work))
     }
 
     pub(super) fn timeout(&self) -> SignedDuration {
-        progress_deadline(&self.task.pace)
+        progress_deadline(&self.task.policy)
     }
 
     /// Remembers a stall; returns its duration in seconds once it exceeds the timeout.
@@ -71,9 +71,9 @@ impl Step<'_, '_> {
     }
 
     /// Waits for the controller, up to the timeout.
-    pub(super) fn stalled_for(&mut self, step: ControllerStep) -> Halt {
-        match self.stalled(Stall::Controller(step)) {
-            Some(seconds) => Halt::paused(PauseReason::ControllerStalled { step, seconds }),
+    pub(super) fn stalled_for(&mut self, work: ControllerWork) -> Halt {
+        match self.stalled(Stall::Controller(work)) {
+            Some(seconds) => Halt::paused(PauseReason::ControllerStalled { work, seconds }),
             None => Halt::Wait,
         }
     }

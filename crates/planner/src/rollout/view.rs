@@ -1,4 +1,4 @@
-//! The view of a step: the state of each node that should run a pod or has one, and the budget.
+//! What a decision is made on: the state of each node that should run a pod or has one, and the budget.
 //!
 //! What a node or a pod is, is decided in [`classification`](crate::classification). Not here: the
 //! decisions (`next_deletes`, `new_pods`).
@@ -149,7 +149,7 @@ impl<'a> RolloutView<'a> {
         let pods = NodePods::group(&fleet, &own, EndedPods::Dropped);
         let desired = placements.iter().filter(|placement| placement.may_start).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
-        let mut skipped = SkippedNodes::of(state.task.pace.skip_unready_nodes, desired);
+        let mut skipped = SkippedNodes::of(state.task.policy.skip_unready_nodes, desired);
         let mut view = Self {
             live,
             revisions,
@@ -468,8 +468,8 @@ fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
             .and_then(|pause| serde::Deserialize::deserialize(&pause.declared).ok()),
     };
     let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, desired));
-    match (limits, task.pace.max_unavailable) {
-        (Some(limits), _) => task.pace.while_deleting(limits.max_unavailable, desired),
+    match (limits, task.policy.max_unavailable) {
+        (Some(limits), _) => task.policy.while_deleting(limits.max_unavailable, desired),
         (None, Some(limit)) => limit.scaled(desired).max(1),
         (None, None) => 1,
     }
@@ -479,7 +479,7 @@ fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
 /// the first pod that this run replaces, which proves the template, whatever pods of it run
 /// already.
 fn min_ready(state: &State, live: &DaemonSet) -> u32 {
-    let MinReady { first, others } = state.task.pace.min_ready(&live.spec);
+    let MinReady { first, others } = state.task.policy.min_ready(&live.spec);
     if state.pods.replaced.is_empty() { first } else { others }
 }
 

@@ -80,7 +80,7 @@ impl Session {
             let mut reporter = reporter.suggesting(*suggested_undo).without(secrets);
             reporter.started(task, cluster.live().server_time().unwrap_or(shell.now));
             let run = Run {
-                ask: checks.asker(&task.pace),
+                ask: checks.asker(&task.policy),
                 seat: shared.as_ref().and_then(|shared| shared.seat(&key)),
                 lock: Arc::clone(lock),
                 managed_by: *managed_by,
@@ -89,7 +89,7 @@ impl Session {
                 task: task.clone(),
                 key: key.clone(),
             };
-            let domain_key = task.pace.domains.as_ref().map(|domains| domains.key.clone());
+            let domain_key = task.policy.domains.as_ref().map(|domains| domains.key.clone());
             async move {
                 let mut events = Vec::new();
                 let ending = run.to_its_end(&mut interrupts, |report, now| {

@@ -69,7 +69,7 @@ fn outstanding_expectations_change_no_pods() {
         now: cluster.now,
     });
     let Outcome::Synced(effects) = outcome else { panic!("{outcome:?}") };
-    assert!(effects.steps.is_none());
+    assert!(effects.changes.is_none());
     assert!(matches!(effects.history.current, Current::New(_)));
     let status = effects.status.unwrap();
     assert_eq!((status.desired_number_scheduled, status.observed_generation), (3, 0));
@@ -83,13 +83,13 @@ fn rolling_waits_for_the_changes_of_manage() {
     cluster.set_image("foo2/bar2");
     cluster.pods.remove(0);
     cluster.with_effects(|effects| {
-        let steps = effects.steps.unwrap();
-        assert_eq!((steps.manage.create.len(), steps.rolling), (1, Rolling::AfterManage));
+        let changes = effects.changes.unwrap();
+        assert_eq!((changes.manage.create.len(), changes.rolling), (1, Rolling::AfterManage));
     });
 }
 
 #[test]
-fn a_failed_step_prunes_nothing() {
+fn a_failed_update_prunes_nothing() {
     let mut cluster = Cluster::of(2);
     cluster.set_limits(&json!(0), &json!(1));
     cluster.edit(|spec| spec["revisionHistoryLimit"] = json!(0));
@@ -103,8 +103,8 @@ fn a_failed_step_prunes_nothing() {
     cluster.make_all_ready();
     let prune = |cluster: &Cluster| {
         cluster.with_effects(|effects| {
-            let steps = effects.steps.unwrap();
-            (steps.prune.len(), matches!(steps.rolling, Rolling::Failed(_)))
+            let changes = effects.changes.unwrap();
+            (changes.prune.len(), matches!(changes.rolling, Rolling::Failed(_)))
         })
     };
     assert_eq!(cluster.revisions.len(), 2);
@@ -281,13 +281,13 @@ proptest! {
 
     /// In any cluster, rolling deletes no available pod beyond the budget.
     #[test]
-    fn a_step_never_takes_available_pods_beyond_the_budget(mut cluster in any_cluster()) {
+    fn an_update_never_takes_available_pods_beyond_the_budget(mut cluster in any_cluster()) {
         cluster.sync_once();
         cluster.make_ready(5, |_| true);
         cluster.set_image("next");
         cluster.with_view(|view| {
-            let Ok(Some(step)) = rolling_update(view) else { return };
-            let chosen = step.delete.iter().filter(|deletion| match deletion.reason {
+            let Ok(Some(update)) = rolling_update(view) else { return };
+            let chosen = update.delete.iter().filter(|deletion| match deletion.reason {
                 DeleteReason::Outdated { .. } => true,
                 DeleteReason::OutdatedNotAvailable => {
                     assert!(!view.is_available(deletion.pod));
@@ -296,8 +296,8 @@ proptest! {
                 _ => false,
             });
             let chosen = u32::try_from(chosen.count()).unwrap();
-            if let rolling_update::Usage::Unavailable { nodes } = step.usage {
-                let room = step.limits.max_unavailable.saturating_sub(nodes);
+            if let rolling_update::Usage::Unavailable { nodes } = update.usage {
+                let room = update.limits.max_unavailable.saturating_sub(nodes);
                 assert!(chosen <= room, "{chosen} of {room}");
             }
         });

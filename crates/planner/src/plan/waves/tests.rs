@@ -56,7 +56,7 @@ fn scheduled(
     let strategy = Strategy::RollingUpdate { max_unavailable, max_surge, desired };
     let rules = Rules {
         strategy,
-        pace: &PolicySpec::default(),
+        policy: &PolicySpec::default(),
         shared_budget: None,
         siblings: &BTreeMap::new(),
         min_ready_seconds: MinReady::default(),

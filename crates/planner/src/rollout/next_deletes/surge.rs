@@ -1,7 +1,7 @@
 //! The next action of a rollout that ends in a surge: before it, and while the controller surges.
 
 use super::{MAX_REQUESTS, Next, Replacement};
-use crate::rollout::outcome::ControllerStep;
+use crate::rollout::outcome::ControllerWork;
 use crate::rollout::request::Delete;
 use crate::rollout::state::{Stall, State};
 use crate::rollout::view::RolloutView;
@@ -25,7 +25,7 @@ pub(super) fn watch(view: &RolloutView<'_>, state: &State, steps: &Evaluation<'_
     } else if !state.pods.waiting.is_empty() {
         Next::Wait { until: None }
     } else if outdated > 0 {
-        Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }))
+        Next::Stalled(Stall::Controller(ControllerWork::Roll { outdated }))
     } else if !ends.is_empty() && has_begun(state, steps) {
         Next::MayNotBegin(ends)
     } else {

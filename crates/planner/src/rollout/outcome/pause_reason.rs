@@ -60,8 +60,8 @@ pub enum PauseReason {
     /// The DaemonSet controller is stalled: it has not observed the write, has not created a
     /// revision of it, or does not replace pods.
     ControllerStalled {
-        /// The step that is missing.
-        step: ControllerStep,
+        /// The work that is not done.
+        work: ControllerWork,
         /// Duration in seconds.
         seconds: i64,
     },
@@ -116,9 +116,9 @@ pub struct NotPulled {
     pub problem: PullProblem,
 }
 
-/// The step of the DaemonSet controller that a run waits for.
+/// The work of the DaemonSet controller that a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ControllerStep {
+pub enum ControllerWork {
     /// Observe the write.
     Observe {
         /// Generation of the object.
@@ -206,8 +206,8 @@ impl fmt::Display for PauseReason {
                 count(nodes.len(), "node"),
                 Age(*seconds)
             ),
-            Self::ControllerStalled { step, seconds } => {
-                write!(f, "the DaemonSet controller {step}, for {}", Age(*seconds))
+            Self::ControllerStalled { work, seconds } => {
+                write!(f, "the DaemonSet controller {work}, for {}", Age(*seconds))
             }
             Self::NotCreated { nodes, seconds, message } => {
                 let (nodes, age) = (count(nodes.len(), "node"), Age(*seconds));
@@ -255,7 +255,7 @@ impl fmt::Display for NotPulled {
     }
 }
 
-impl fmt::Display for ControllerStep {
+impl fmt::Display for ControllerWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Observe { generation, observed } => {

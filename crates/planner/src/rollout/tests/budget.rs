@@ -195,8 +195,8 @@ fn with_dead_nodes(dead: usize) -> Run {
         sim.set_ready(at * 3, false);
     }
     Run::apply(sim, "v2").with(|task| {
-        task.pace.skip_unready_nodes = SkipUnreadyNodes { max: IntOrPercent::Percent(10) };
-        task.pace.progress_deadline = Deadline(120);
+        task.policy.skip_unready_nodes = SkipUnreadyNodes { max: IntOrPercent::Percent(10) };
+        task.policy.progress_deadline = Deadline(120);
     })
 }
 
@@ -244,7 +244,7 @@ fn pods_that_crash_again_and_again_are_not_waited_for_indefinitely() {
     wants(&mut sim, 4);
     wants(&mut sim, 5);
     sim.pass(5);
-    let mut run = Run::apply(sim, "v2").with(|task| task.pace = policy);
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy = policy);
     run.look();
     for second in 0..150 {
         match second % 10 {
@@ -267,7 +267,7 @@ fn pods_that_crash_again_and_again_are_not_waited_for_indefinitely() {
 fn they_do_also_while_a_precondition_is_asked_again_and_again() {
     let asked = json!({"name": "quiet", "interval": "10s", "http": {"url": "https://x"}});
     let asked = super::steps::policy(json!({"preconditions": [asked]})).preconditions;
-    let run = with_dead_nodes(7).with(|task| task.pace.preconditions = asked).finish();
+    let run = with_dead_nodes(7).with(|task| task.policy.preconditions = asked).finish();
     let Outcome::Paused { why: PauseReason::MaxUnavailableReached { seconds, .. } } = run.outcome()
     else {
         panic!("{}", run.outcome())
@@ -292,7 +292,7 @@ fn a_shared_budget_that_a_dead_pod_uses_up_is_not_waited_for_indefinitely() {
     };
     let mut sim = Sim::of(3, &json!(1));
     sim.siblings = Some(siblings(ShareCourse::Starting));
-    let mut run = Run::apply(sim, "v2").with(|task| task.pace.progress_deadline = Deadline(60));
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy.progress_deadline = Deadline(60));
     run.look();
     for second in 0..120 {
         let asks = second % 20 == 0;
@@ -312,7 +312,7 @@ fn ready_pods_on_nodes_that_are_not_keep_it_paused() {
     let mut sim = Sim::of(3, &json!(1));
     sim.set_ready(1, false);
     let mut run = Run::apply(sim, "v2").with(|task| {
-        task.pace.progress_deadline = Deadline(60);
+        task.policy.progress_deadline = Deadline(60);
     });
     run.look();
     for _ in 0..400 {

@@ -10,7 +10,7 @@ use daemonset::model::{Pod, PodReadiness, PolicySpec, Ramp};
 
 /// A run with the default policy.
 fn by_default(sim: Sim) -> Run {
-    Run::apply(sim, "v2").with(|task| task.pace = PolicySpec::default())
+    Run::apply(sim, "v2").with(|task| task.policy = PolicySpec::default())
 }
 
 fn fleet(nodes: usize, budget: u32, fate: Fate) -> Sim {
@@ -39,19 +39,19 @@ fn a_crashing_version_stays_on_the_first_node() {
     // With the controller's pace: Ready for three seconds was available, and all pods were
     // replaced.
     let run = Run::apply(fleet(8, 4, Fate::EndsAfter(3)), "v2");
-    let run = run.with(|task| task.pace = plain_pace()).finish();
+    let run = run.with(|task| task.policy = plain_pace()).finish();
     assert!(run.deletes.len() > 4, "{}", run.deletes.len());
 }
 
 #[test]
 fn without_probes_each_pod_has_to_stay_up_and_with_them_the_first_one() {
-    let took = |probes: bool, pace: PolicySpec| {
+    let took = |probes: bool, policy: PolicySpec| {
         let mut sim = fleet(4, 1, Fate::ReadyAfter(2));
         if probes {
             probed(&mut sim);
         }
         sim.stop = 0;
-        let run = Run::apply(sim, "v2").with(|task| task.pace = pace).finish();
+        let run = Run::apply(sim, "v2").with(|task| task.policy = policy).finish();
         assert_eq!(*run.outcome(), Outcome::Done);
         let took = run.reports.iter().filter_map(|report| match report {
             Report::Recovered { node: _, seconds } => Some(*seconds),
@@ -67,8 +67,8 @@ fn without_probes_each_pod_has_to_stay_up_and_with_them_the_first_one() {
 }
 
 /// The maximum number of pods in flight, delete by delete.
-fn in_flight(sim: Sim, pace: PolicySpec) -> Vec<usize> {
-    let mut run = Run::apply(sim, "v2").with(|task| task.pace = pace);
+fn in_flight(sim: Sim, policy: PolicySpec) -> Vec<usize> {
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy = policy);
     run.look();
     let mut seen = Vec::new();
     while run.ended.is_none() {
@@ -84,10 +84,10 @@ fn in_flight(sim: Sim, pace: PolicySpec) -> Vec<usize> {
 
 #[test]
 fn the_first_node_is_replaced_alone_then_two_four_and_so_on() {
-    let pace = |ramp| PolicySpec { ramp, ..PolicySpec::default() };
+    let policy = |ramp| PolicySpec { ramp, ..PolicySpec::default() };
     let fleet = || fleet(20, 6, Fate::ReadyAfter(3));
-    assert_eq!(in_flight(fleet(), pace(Ramp::Double)), [1, 2, 4, 6, 6, 1]);
-    assert_eq!(in_flight(fleet(), pace(Ramp::None)), [6, 6, 6, 2]);
+    assert_eq!(in_flight(fleet(), policy(Ramp::Double)), [1, 2, 4, 6, 6, 1]);
+    assert_eq!(in_flight(fleet(), policy(Ramp::None)), [6, 6, 6, 2]);
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn start(sim: Sim, policy: &PolicySpec) -> Run {
     // The run waits itself for a time.
     let until = sim.now() + SignedDuration::from_secs(90);
     let mut run = Run::apply(sim, "v2").with(|task| {
-        task.pace = policy.clone();
+        task.policy = policy.clone();
         task.note = note;
         task.wait_until = Some(until);
     });

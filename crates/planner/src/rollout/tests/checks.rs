@@ -77,7 +77,7 @@ fn a_threshold_crossed_between_two_runs_aborts_with_values_and_nodes() {
 fn a_gate_that_fails_during_a_wave_stops_it() {
     let policy = gated(&json!({"allow": 1}));
     let policy = PolicySpec { steps: Vec::new(), ..policy };
-    let mut run = Run::apply(Sim::of(9, &json!(1)), "v2").with(|task| task.pace = policy);
+    let mut run = Run::apply(Sim::of(9, &json!(1)), "v2").with(|task| task.policy = policy);
     run.look();
     run.until(|run| run.deletes.len() == 3);
     run.sim.measure("errors", Measured::Value(2.0));
@@ -144,7 +144,8 @@ fn the_last_step_waits_for_its_gates_too() {
 fn a_lost_note_does_not_end_a_rollout_without_its_last_gates() {
     let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
     for is_killed in [false, true] {
-        let mut first = Run::apply(Sim::of(3, &json!(3)), "v2").with(|it| it.pace = policy.clone());
+        let mut first =
+            Run::apply(Sim::of(3, &json!(3)), "v2").with(|it| it.policy = policy.clone());
         first.look();
         first.until(|run| run.sim.nodes_with("v2").len() == 3);
         if !is_killed {
@@ -250,7 +251,7 @@ fn a_run_that_waits_itself_pauses_when_a_precondition_is_unknown_for_too_long() 
     let mut sim = Sim::of(3, &json!(1));
     sim.measure("quiet", Measured::Down);
     let until = sim.now() + SignedDuration::from_hours(1);
-    let run = Run::apply(sim, "v2").with(|task| task.pace = policy);
+    let run = Run::apply(sim, "v2").with(|task| task.policy = policy);
     let run = run.with(|task| task.wait_until = Some(until)).finish();
     let Outcome::Paused { why: PauseReason::CheckUnknown { seconds, allowed, .. } } = run.outcome()
     else {
@@ -271,7 +272,8 @@ fn quiet() -> PolicySpec {
 
 /// The rollout of v2 that waits for an answer after two of six nodes.
 fn until_unknown(policy: &PolicySpec) -> Run {
-    let mut first = Run::apply(Sim::of(6, &json!(1)), "v2").with(|task| task.pace = policy.clone());
+    let mut first =
+        Run::apply(Sim::of(6, &json!(1)), "v2").with(|task| task.policy = policy.clone());
     first.look();
     first.until(|run| run.deletes.len() == 2);
     first.sim.measure("quiet", Measured::Down);
@@ -370,7 +372,7 @@ fn nothing_is_deleted_before_an_answer() {
     let policy = policy(json!({
         "preconditions": [{"name": "quiet", "http": {"url": "https://x"}}],
     }));
-    let mut run = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.pace = policy);
+    let mut run = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.policy = policy);
     run.look();
     for _ in 0..50 {
         run.pass(1);
@@ -410,7 +412,7 @@ fn pausing() -> PolicySpec {
 
 /// A run of `v2` whose gate fails after the first node.
 fn failing() -> Run {
-    let mut run = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.pace = pausing());
+    let mut run = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.policy = pausing());
     run.look();
     run.until(|run| run.deletes.len() == 1);
     run.sim.measure("healthy", Measured::Value(0.0));
@@ -446,7 +448,7 @@ fn a_pause_says_which_gate_has_failed_until_it_is_tried_again() {
     assert!(paused.contains("gate healthy failed: status 503 at "), "{paused}");
     assert_eq!(gate_of(&failing).as_deref(), Some("healthy"));
     failing.sim.measure("healthy", Measured::Value(1.0));
-    let mut again = Run::apply(failing.sim, "v2").with(|task| task.pace = pausing());
+    let mut again = Run::apply(failing.sim, "v2").with(|task| task.policy = pausing());
     again.look();
     again.until(|run| run.deletes.len() == 1);
     assert_eq!(gate_of(&again), None);

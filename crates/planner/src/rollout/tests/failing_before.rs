@@ -68,7 +68,7 @@ fn restarts_before_an_undo_abort_nothing() {
 #[test]
 fn the_ramp_does_not_wait_for_a_pod_that_failed_before() {
     let sim = half_rolled(6, 2);
-    let run = Run::apply(sim, "v1").with(|task| task.pace = PolicySpec::default()).finish();
+    let run = Run::apply(sim, "v1").with(|task| task.policy = PolicySpec::default()).finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v1".to_owned(), 6)].into()));
 }
 
@@ -134,7 +134,7 @@ fn a_retry_fails_again_while_the_failed_pods_do() {
 #[test]
 fn a_rollout_has_begun_since_its_first_write_however_late_that_is_seen() {
     let mut run = Run::apply(Sim::of(4, &json!(1)), "v2").with(|task| {
-        task.pace = serde_json::from_value(json!({
+        task.policy = serde_json::from_value(json!({
             "selects": {"names": ["default/foo"]}, "steps": [{"name": "canary", "nodes": 1}],
         }))
         .unwrap();

@@ -22,8 +22,8 @@ fn bad(nodes: usize, budget: u32) -> Sim {
 
 fn policy(run: Run, on_failure: OnFailure) -> Run {
     run.with(|task| {
-        task.pace.on_failure = on_failure;
-        task.pace.progress_deadline = Deadline(120);
+        task.policy.on_failure = on_failure;
+        task.policy.progress_deadline = Deadline(120);
     })
 }
 
@@ -136,7 +136,7 @@ fn a_rollback_counts_a_pod_whose_delete_may_still_be_executed() {
     sim.fate("v2", Fate::ReadyAfter(28));
     sim.picky.insert("node-0".into(), "v1".into());
     let mut run = policy(Run::apply(sim, "v2"), OnFailure::Rollback)
-        .with(|task| task.pace.progress_deadline = Deadline(30));
+        .with(|task| task.policy.progress_deadline = Deadline(30));
     run.look();
     let is_sent = |report: &Report| matches!(report, Report::Deleting(it) if it.node == "node-2");
     for _ in 0..60 {
@@ -442,7 +442,7 @@ fn the_last_good_template_is_not_aborted_to_itself() {
 #[test]
 fn a_rollout_whose_steps_are_all_done_does_not_take_too_long() {
     let limited = steps::policy(json!({"maxDuration": "30m", "progressDeadline": "1h"}));
-    let mut run = Run::apply(Sim::of(2, &json!(2)), "v2").with(|task| task.pace = limited);
+    let mut run = Run::apply(Sim::of(2, &json!(2)), "v2").with(|task| task.policy = limited);
     run.look();
     run.until(|run| run.deletes.len() == 2);
     run.pass(1_900);

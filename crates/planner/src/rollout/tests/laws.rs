@@ -183,7 +183,7 @@ proptest! {
         let mut sim = fleet(6, budget);
         sim.edit(|spec| spec["minReadySeconds"] = min_ready.into());
         sim.pass(5);
-        let mut run = through(Run::apply(sim, "v2").with(|it| it.pace = pace(careful)), "v2", &ops);
+        let mut run = through(Run::apply(sim, "v2").with(|it| it.policy = pace(careful)), "v2", &ops);
         assert_done(&mut run, budget);
         assert_only_outdated(&run);
         // Nothing else deletes pods: the budget applies to the whole fleet.
@@ -199,8 +199,8 @@ proptest! {
         let run = Run::apply(fleet(8, budget), "v2");
         // Long enough that no node that returns has failed in the meantime.
         let mut run = through(run.with(|task| {
-            task.pace.progress_deadline = Deadline(900);
-            task.pace.skip_unready_nodes = SkipUnreadyNodes { max: IntOrPercent::Int(8) };
+            task.policy.progress_deadline = Deadline(900);
+            task.policy.skip_unready_nodes = SkipUnreadyNodes { max: IntOrPercent::Int(8) };
         }), "v2", &ops);
         assert_done(&mut run, budget);
         assert_only_outdated(&run);
@@ -220,10 +220,10 @@ proptest! {
         let mut sim = fleet(6, budget);
         sim.fate("v2", fate);
         let run = Run::apply(sim, "v2").with(|task| {
-            task.pace = pace(careful);
-            task.pace.progress_deadline = Deadline(300);
+            task.policy = pace(careful);
+            task.policy.progress_deadline = Deadline(300);
             if rollback {
-                task.pace.on_failure = OnFailure::Rollback;
+                task.policy.on_failure = OnFailure::Rollback;
             }
         });
         let run = through(run, "v2", &ops);

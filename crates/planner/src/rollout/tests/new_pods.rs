@@ -82,7 +82,7 @@ fn with_outages(fate: Fate, deadline: u32, outages: &[(usize, usize)], after: us
     let mut sim = Sim::of(2, &json!(1));
     sim.fate("v2", fate);
     let mut run = Run::apply(sim, "v2");
-    run = run.with(|task| task.pace.progress_deadline = Deadline(deadline));
+    run = run.with(|task| task.policy.progress_deadline = Deadline(deadline));
     run.look();
     run.until(|run| !run.deletes.is_empty());
     let settle = |run: &mut Run, seconds: usize| (0..seconds).for_each(|_| run.settle());
@@ -171,7 +171,7 @@ fn a_pod_that_is_ready_in_time_may_prove_itself_for_longer() {
     let mut sim = Sim::of(2, &json!(1));
     sim.edit(|spec| spec["minReadySeconds"] = 50.into());
     sim.pass(60);
-    let run = Run::apply(sim, "v2").with(|task| task.pace.progress_deadline = Deadline(10));
+    let run = Run::apply(sim, "v2").with(|task| task.policy.progress_deadline = Deadline(10));
     assert_eq!(*run.finish().outcome(), Outcome::Done);
 }
 
@@ -233,7 +233,7 @@ fn one_node_is_enough() {
     let mut sim = Sim::of(5, &json!(1));
     sim.picky.insert("node-2".into(), "v1".into());
     let run = Run::apply(sim, "v2")
-        .with(|task| task.pace.on_failure = daemonset::model::OnFailure::Pause)
+        .with(|task| task.policy.on_failure = daemonset::model::OnFailure::Pause)
         .finish();
     let Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: None, .. } } =
         run.outcome()

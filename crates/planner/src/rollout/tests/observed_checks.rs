@@ -43,7 +43,7 @@ fn no_gpu_in_use() -> PolicySpec {
 }
 
 fn apply(sim: Sim, policy: &PolicySpec) -> Run {
-    Run::apply(sim, "v2").with(|task| task.pace = policy.clone())
+    Run::apply(sim, "v2").with(|task| task.policy = policy.clone())
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_step_of_one_node_that_is_in_use_waits_at_once() {
     busy(&mut sim, &["node-1"]);
     let nodes = [NodeName::from("node-1")].into();
     let roll = Run::new(sim, super::run::task(Goal::Roll(Extent::Nodes(nodes))));
-    let roll = roll.with(|task| task.pace = no_gpu_in_use()).finish();
+    let roll = roll.with(|task| task.policy = no_gpu_in_use()).finish();
     assert_eq!((waits(&roll), roll.deletes.len()), (vec![WaitKind::Precondition], 0));
 }
 

@@ -10,7 +10,7 @@ use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::plan::PauseState;
 use crate::rollout::{
-    AllowedActions, Answer, Attempt, ControllerStep, Event, Failure, Interference, Outcome,
+    AllowedActions, Answer, Attempt, ControllerWork, Event, Failure, Interference, Outcome,
     PauseReason, Purpose, Report,
 };
 use daemonset::model::{Deadline, ManagedBy, UpdateStrategy};
@@ -18,7 +18,7 @@ use daemonset::model::{Deadline, ManagedBy, UpdateStrategy};
 /// A run that has deleted two of six pods, one after the other.
 fn halfway() -> Run {
     let mut run = Run::apply(Sim::of(6, &json!(1)), "v2");
-    run = run.with(|task| task.pace.progress_deadline = Deadline(120));
+    run = run.with(|task| task.policy.progress_deadline = Deadline(120));
     run.look();
     run.until(|run| run.deletes.len() == 2);
     run
@@ -153,21 +153,21 @@ fn nodes_that_join_or_leave_do_not_matter() {
 #[test]
 fn a_stalled_controller_is_not_waited_for_indefinitely() {
     let mut run = Run::apply(Sim::of(3, &json!(1)), "v2");
-    run = run.with(|task| task.pace.progress_deadline = Deadline(120));
+    run = run.with(|task| task.policy.progress_deadline = Deadline(120));
     run.sim.idle = true;
     let run = run.finish();
-    let Outcome::Paused { why: PauseReason::ControllerStalled { step, seconds } } = run.outcome()
+    let Outcome::Paused { why: PauseReason::ControllerStalled { work, seconds } } = run.outcome()
     else {
         panic!("{}", run.outcome())
     };
-    assert!(matches!(step, ControllerStep::Observe { .. }));
+    assert!(matches!(work, ControllerWork::Observe { .. }));
     assert_eq!((*seconds, run.deletes.len()), (120, 0));
 }
 
 #[test]
 fn several_revisions_of_one_template_are_waited_out() {
     let mut run = Run::apply(Sim::of(3, &json!(1)), "v2");
-    run = run.with(|task| task.pace.progress_deadline = Deadline(60));
+    run = run.with(|task| task.policy.progress_deadline = Deadline(60));
     run.look();
     run.until(|run| run.sim.live_image() == "v2" && run.sim.cluster.revisions.len() == 2);
     run.sim.idle = true;
@@ -180,7 +180,7 @@ fn several_revisions_of_one_template_are_waited_out() {
         run.outcome(),
         Outcome::Paused {
             why: PauseReason::ControllerStalled {
-                step: ControllerStep::DropDuplicates { revisions: 2 },
+                work: ControllerWork::DropDuplicates { revisions: 2 },
                 ..
             }
         }
@@ -349,7 +349,7 @@ fn refused_a_delete(failure: &Failure) -> Run {
 #[test]
 fn requests_without_answer_are_not_retried_indefinitely() {
     let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
-    run = run.with(|task| task.pace.progress_deadline = Deadline(60));
+    run = run.with(|task| task.policy.progress_deadline = Deadline(60));
     run.look();
     for _ in 0..100 {
         if run.ended.is_some() {

@@ -19,7 +19,7 @@ fn policy(fields: &Value) -> PolicySpec {
 }
 
 fn apply(sim: Sim, fields: &Value) -> Run {
-    Run::apply(sim, "v2").with(|task| task.pace = policy(fields))
+    Run::apply(sim, "v2").with(|task| task.policy = policy(fields))
 }
 
 /// The nodes that did not get their images, by the outcome.
@@ -186,7 +186,7 @@ fn a_run_that_is_started_again_uses_the_pullers_that_are_there_and_removes_the_o
             puller.uid = format!("left-by-{}", puller.uid).into();
         }
         let before: BTreeSet<_> = other.pullers.iter().map(|it| it.uid.clone()).collect();
-        let mut run = Run::apply(other, "v3").with(|task| task.pace = policy(&pre_pull));
+        let mut run = Run::apply(other, "v3").with(|task| task.policy = policy(&pre_pull));
         run.look();
         run.until(|run| {
             run.sim.pullers.iter().all(|it| it.terminating || !before.contains(&it.uid))
@@ -235,12 +235,12 @@ fn equal_images_and_the_way_back_need_no_pull() {
     same.template = daemonset::model::PodTemplate::from_json(template.clone()).unwrap();
     same.written = std::sync::Arc::new(json!({"metadata": {}, "spec": {"template": template}}));
     same.changes = true;
-    let run = Run::new(sim, task(Goal::Apply(same))).with(|task| task.pace = policy(&json!({})));
+    let run = Run::new(sim, task(Goal::Apply(same))).with(|task| task.policy = policy(&json!({})));
     let run = run.finish();
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 3));
     assert_eq!(run.sim.most_pullers, 0);
     let undone = Run::apply(Sim::of(3, &json!(1)), "v0")
-        .with(|task| task.pace = policy(&json!({})).budgets())
+        .with(|task| task.policy = policy(&json!({})).budgets())
         .finish();
     assert_eq!((undone.outcome(), undone.sim.most_pullers), (&Outcome::Done, 0));
 }
@@ -309,7 +309,7 @@ fn roll_and_step_pull_too() {
         sim.pass(2);
         sim.pulls = stuck.iter().map(|node| ((*node).to_owned(), None)).collect();
         let fields = json!({"maxUnavailable": 1});
-        Run::new(sim, task(Goal::Roll(extent))).with(|task| task.pace = policy(&fields)).finish()
+        Run::new(sim, task(Goal::Roll(extent))).with(|task| task.policy = policy(&fields)).finish()
     };
     let all = rolled(Extent::All, &[]);
     assert_eq!((all.outcome(), all.deletes.len()), (&Outcome::Done, 4));

@@ -13,8 +13,8 @@ use crate::plan::{PausedRollout, template_digest};
 use crate::rollout::state::Stop;
 use crate::rollout::{
     AllowedActions, Answer, ClusterChecks, Cost, Declared, Delete, Effect, Ending, Event, Failure,
-    Goal, NewPuller, Outcome, Provenance, Report, State, Target, Task, Write, is_rolling_back,
-    step,
+    Goal, NewPuller, Outcome, Provenance, Report, State, Target, Task, Write, decide,
+    is_rolling_back,
 };
 use daemonset::model::{
     CheckQuestion, CheckResponse, OnFailure, PodTemplate, PolicySpec, Ramp, StepsNote, Uid,
@@ -120,7 +120,7 @@ pub(super) fn plain_pace() -> PolicySpec {
 pub(super) fn task(goal: Goal) -> Task {
     Task {
         goal,
-        pace: plain_pace(),
+        policy: plain_pace(),
         waves: Vec::new(),
         provenance: Provenance {
             commit: Some("c0ffee".into()),
@@ -202,8 +202,8 @@ impl Run {
 
     /// Another run on the same cluster, after the first one has died.
     pub(super) fn again(self, image: &str) -> Self {
-        let pace = self.task.pace.clone();
-        Self::apply(self.sim, image).with(|task| task.pace = pace)
+        let policy = self.task.policy.clone();
+        Self::apply(self.sim, image).with(|task| task.policy = policy)
     }
 
     /// Discards the state and starts again with a fresh plan on a fresh snapshot. Pending requests
@@ -215,7 +215,7 @@ impl Run {
         }
         let target = target(&self.sim, image, &declared(&self.sim));
         let digest = template_digest(target.template.raw());
-        let rolls_back = self.task.pace.on_failure == OnFailure::Rollback;
+        let rolls_back = self.task.policy.on_failure == OnFailure::Rollback;
         self.task.goal = if rolls_back && is_rolling_back(&self.sim.seen().observed(), &digest) {
             Goal::RollBack
         } else if self.sim.has_failed(&digest) {
@@ -233,7 +233,7 @@ impl Run {
     pub(super) fn feed(&mut self, event: Event, age: usize) {
         let newest = self.seen.len() - 1;
         let seen = self.seen[newest.saturating_sub(age)].clone();
-        let (state, effects) = step(self.state.clone(), event, &seen.observed(), self.sim.now());
+        let (state, effects) = decide(self.state.clone(), event, &seen.observed(), self.sim.now());
         self.state = state;
         self.steps += 1;
         self.wake = None;

@@ -117,7 +117,7 @@ impl World {
         let windows = self.observer.rules.windows;
         let mut run = Run::apply(sim, &image).with(|task| {
             task.goal = if rolls_back { Goal::RollBack } else { Goal::Apply(to) };
-            task.pace = policy;
+            task.policy = policy;
             task.note = note;
             task.approvals = approvals;
             task.node_seconds = windows.then_some(NODE_SECONDS);

@@ -22,7 +22,7 @@ pub(super) fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
     let note = sim.note.clone();
     Run::apply(sim, image)
         .with(|task| {
-            task.pace = policy.clone();
+            task.policy = policy.clone();
             task.note = note;
         })
         .finish()
@@ -32,7 +32,7 @@ pub(super) fn run(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
 fn start(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
     let note = sim.note.clone();
     Run::apply(sim, image).with(|task| {
-        task.pace = policy.clone();
+        task.policy = policy.clone();
         task.note = note;
         task.node_seconds = Some(20);
     })
@@ -112,7 +112,7 @@ fn a_lost_note_makes_the_soak_begin_again() {
 #[test]
 fn a_template_that_a_killed_run_left_is_not_live_while_a_newer_one_waits() {
     let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1}]}));
-    let mut killed = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.pace = canary);
+    let mut killed = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| task.policy = canary);
     killed.look();
     killed.until(|run| !run.deletes.is_empty());
     assert_eq!(killed.sim.live_image(), "v2");
@@ -165,7 +165,7 @@ fn a_run_waits_itself_if_it_may() {
         let until = run.sim.now() + jiff::SignedDuration::from_secs(seconds);
         let run = run
             .with(|task| {
-                task.pace = canary.clone();
+                task.policy = canary.clone();
                 task.wait_until = Some(until);
             })
             .finish();
@@ -205,7 +205,7 @@ fn only_the_wait_is_noted_before_the_first_step_is_approved() {
         let note = sim.note.clone();
         Run::apply(sim, image)
             .with(|task| {
-                task.pace = policy.clone();
+                task.policy = policy.clone();
                 task.note = note;
                 task.approvals = [("canary".to_owned(), approval.clone())].into();
             })
@@ -367,7 +367,7 @@ fn a_run_that_waits_sees_a_late_approval() {
     let run = Run::apply(Sim::of(3, &json!(1)), "v2");
     let until = run.sim.now() + jiff::SignedDuration::from_mins(10);
     let mut run = run.with(|task| {
-        task.pace = policy.clone();
+        task.policy = policy.clone();
         task.wait_until = Some(until);
     });
     run.look();
@@ -417,7 +417,7 @@ fn an_approval_counts_until_the_last_node_is_replaced() {
     sim.cluster.set_image("v2");
     sim.touch();
     sim.pass(1);
-    let all = || Task { pace: policy.clone(), ..task(Goal::Roll(Extent::All)) };
+    let all = || Task { policy: policy.clone(), ..task(Goal::Roll(Extent::All)) };
     // The template is live already, so an earlier approval could have been used.
     let asked = Run::new(sim, all()).finish();
     assert_eq!((waits(&asked), asked.deletes.len()), (vec![WaitKind::Approval], 0));
@@ -434,7 +434,7 @@ fn an_approval_counts_until_the_last_node_is_replaced() {
         sim.pass(10);
         let note = sim.note.clone();
         let approvals = [("all".to_owned(), approval.clone())].into();
-        let task = Task { pace: policy.clone(), note, approvals, ..task(Goal::Roll(extent)) };
+        let task = Task { policy: policy.clone(), note, approvals, ..task(Goal::Roll(extent)) };
         Run::new(sim, task).finish()
     };
     let first = step(sim, Extent::Count(1));
@@ -455,7 +455,7 @@ fn roll_obeys_the_steps_and_notes_its_end() {
     let roll = |sim: Sim| {
         let note = sim.note.clone();
         let roll = task(Goal::Roll(Extent::All));
-        let run = Run::new(sim, Task { pace: canary.clone(), note, ..roll });
+        let run = Run::new(sim, Task { policy: canary.clone(), note, ..roll });
         run.finish()
     };
     let first = roll(sim);

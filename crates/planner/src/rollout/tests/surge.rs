@@ -27,7 +27,7 @@ fn sim(nodes: usize) -> Sim {
 fn start(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
     let note = sim.note.clone();
     Run::apply(sim, image).with(|task| {
-        task.pace = policy.clone();
+        task.policy = policy.clone();
         task.note = note;
         task.node_seconds = Some(10);
     })

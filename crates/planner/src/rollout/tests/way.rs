@@ -177,7 +177,7 @@ fn numbers(run: &Run) -> impl Iterator<Item = Progress> {
 fn a_policy_makes_the_budget_stricter_never_looser() {
     for (policy, most) in [(IntOrPercent::Int(2), 2), (IntOrPercent::Int(7), 4)] {
         let run = Run::apply(Sim::of(8, &json!(4)), "v2")
-            .with(|task| task.pace.max_unavailable = Some(policy))
+            .with(|task| task.policy.max_unavailable = Some(policy))
             .finish();
         assert_eq!(*run.outcome(), Outcome::Done);
         assert_eq!(run.most_unavailable, most, "{policy}");
@@ -240,7 +240,7 @@ fn roll_and_step_replace_pods_and_never_write() {
         }
     }
     let run = roll(5, Extent::All).with(|task| {
-        task.pace.max_unavailable = Some(IntOrPercent::Percent(60));
+        task.policy.max_unavailable = Some(IntOrPercent::Percent(60));
     });
     assert_eq!(run.finish().most_deleted_from, 3);
 }

@@ -1,4 +1,4 @@
-//! The decision of one step: the next effects, a wait, or the end of the run.
+//! One decision of a run: the next effects, a wait, or the end of the run.
 //!
 //! This module has the reasons to stop that apply to every goal, and the end of a run. Each stage
 //! of a goal either finds its result in place and continues with the next stage, or requests an
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::effect::Effect;
 use super::event::Failure;
 use super::observed_cluster::ObservedCluster;
-use super::outcome::{Attempt, ControllerStep, Ending, Outcome, PauseReason};
+use super::outcome::{Attempt, ControllerWork, Ending, Outcome, PauseReason};
 use super::progress::Report;
 use super::request::Purpose;
 use super::state::{AllowedActions, Course, State, Stop};
@@ -25,14 +25,14 @@ use crate::shared::{NodeShare, ShareCourse};
 use daemonset::controller::revision_data::{Matching, data_for, matches};
 use daemonset::model::{DaemonSet, NodeName, UpdateStrategy};
 
-/// Interval between steps while the observed state may be old.
+/// Interval between decisions while the observed state may be old.
 const BLIND_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
 /// Minimum time for which the watches may not be current before a run pauses. Deadlines of pods are
 /// suspended meanwhile, so a short one does not shorten it.
 const BLIND_TIMEOUT: SignedDuration = SignedDuration::from_mins(10);
 
-/// The reason why a step does not continue.
+/// The reason why a decision goes no further.
 #[derive(Debug)]
 pub(super) enum Halt {
     /// The run waits for a change, or for the answer to a request.
@@ -55,23 +55,23 @@ impl Halt {
 
 pub(super) type Flow<T> = Result<T, Halt>;
 
-/// The context of one step, with the effects so far.
-pub(super) struct Step<'s, 'w> {
+/// One decision: its context, with the effects so far.
+pub(super) struct Decision<'s, 'w> {
     pub state: &'s mut State,
     pub observed: &'s ObservedCluster<'w>,
     pub task: Arc<Task>,
     pub now: Timestamp,
     pub effects: Vec<Effect>,
     wake: Option<Timestamp>,
-    /// Whether this step found a stall.
+    /// Whether it found a stall.
     pub is_stalled: bool,
-    /// What the run does, and what it has to do with the nodes of a shared budget, if this step has
+    /// What the run does, and what it has to do with the nodes of a shared budget, if it has
     /// evaluated the policy.
     pub shared_nodes: Option<(ShareCourse, BTreeMap<NodeName, NodeShare>)>,
 }
 
-/// Decides the effects of one step.
-pub(super) fn decide(
+/// The effects to perform now.
+pub(super) fn effects(
     state: &mut State,
     observed: &ObservedCluster<'_>,
     now: Timestamp,
@@ -92,7 +92,7 @@ pub(super) fn decide(
             false,
         ) => AllowedActions::Reconcile,
     };
-    let mut step = Step {
+    let mut decision = Decision {
         state,
         observed,
         task,
@@ -102,15 +102,15 @@ pub(super) fn decide(
         is_stalled: false,
         shared_nodes: None,
     };
-    let halt = step.resume().unwrap_or_else(|halt| halt);
-    if !step.is_stalled {
-        step.state.stall = None;
+    let halt = decision.resume().unwrap_or_else(|halt| halt);
+    if !decision.is_stalled {
+        decision.state.stall = None;
     }
-    step.share();
-    step.finish(halt)
+    decision.share();
+    decision.finish(halt)
 }
 
-impl<'w> Step<'_, 'w> {
+impl<'w> Decision<'_, 'w> {
     /// Runs all stages in order, up to the first that halts.
     fn resume(&mut self) -> Flow<Halt> {
         self.leave_at_once()?;
@@ -207,7 +207,7 @@ impl<'w> Step<'_, 'w> {
                 return Err(Halt::gone());
             }
             if self.is_done(Purpose::Apply) {
-                return Err(self.stalled_for(ControllerStep::Appear));
+                return Err(self.stalled_for(ControllerWork::Appear));
             }
             return Ok(None);
         };
