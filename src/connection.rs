@@ -256,7 +256,7 @@ impl Recording {
                 cluster::read_recorded_from(bytes, &file.display().to_string())?
             }
         };
-        warnings::print_age(snapshot.observed_at, shell);
+        warnings::print_age(snapshot.observed_at, shell.now, shell.printer);
         Ok(snapshot)
     }
 }

@@ -5,7 +5,6 @@ use std::fmt;
 
 use super::error::{WARNING, paragraph};
 use super::printer::Printer;
-use super::shell::Shell;
 use jiff::{SignedDuration, Timestamp};
 use planner::plan::Warning;
 use planner::words;
@@ -111,9 +110,9 @@ const OLD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Warns about a recording that is old. The warning is no part of a document, which depends on its
 /// input alone.
-pub(super) fn print_age(observed_at: Timestamp, shell: &Shell) {
-    if let Some(message) = old(observed_at, shell.now) {
-        print(&[plain("oldRecording", message)], shell.printer);
+pub(super) fn print_age(observed_at: Timestamp, now: Timestamp, printer: Printer) {
+    if let Some(message) = old(observed_at, now) {
+        print(&[plain("oldRecording", message)], printer);
     }
 }
 

@@ -29,6 +29,7 @@ mod step_approval;
 mod together;
 mod undo;
 mod unlock;
+mod unmet_predecessor;
 
 use tokio::sync::mpsc;
 

@@ -5,7 +5,8 @@ use daemonset::model::{
 };
 use embedded::{Kind, Store};
 use jiff::Timestamp;
-use planner::plan::{self, Detail, Input, ShownValues, template_digest};
+use planner::digest::template_digest;
+use planner::plan::{self, Detail, Input, ShownValues};
 
 use crate::cluster::NAMESPACE;
 use crate::objects::pods;

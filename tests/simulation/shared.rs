@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use daemonset::model::{DaemonSet, DaemonSetKey, NodeName, Pod};
 use embedded::Store;
 use jiff::Timestamp;
-use planner::plan::{PauseState, PausedRollout, template_digest};
+use planner::digest::template_digest;
+use planner::plan::{PauseState, PausedRollout};
 use serde_json::Value;
 
 use crate::budget::{Nodes, desired_nodes, is_available, owns, share};

@@ -24,6 +24,7 @@ mod rest;
 mod service;
 mod slim;
 mod snapshot_builder;
+mod text;
 
 pub(super) use neighbour::read as read_neighbour;
 pub use slim::SlimDecoder;
@@ -36,8 +37,9 @@ pub(super) use snapshot_builder::{
 use serde::Deserialize;
 
 use self::condition::Condition;
-use self::context::{Cause, Context, Text};
+use self::context::{Cause, Context};
 use self::metadata::Metadata;
+use self::text::Text;
 use super::Kind;
 
 /// An object of a list or of a watch, in the format of the answer.

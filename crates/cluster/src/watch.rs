@@ -17,7 +17,9 @@ use kube::client::Body;
 pub(super) use again::{Delays, next};
 pub(super) use event::Change;
 
-use self::event::{Event, Events};
+use self::event::Event;
+use self::frame::Frames;
+use self::line::Lines;
 use super::answer::{Format, frame};
 use super::decode::Encoded;
 use super::failure::{self, Failure, Refusal};
@@ -161,6 +163,39 @@ fn take(
                 return Some(End::Expired);
             }
             Err(reason) => return Some(End::Garbled(reason)),
+        }
+    }
+}
+
+/// Splits the received bytes into events.
+#[derive(Debug)]
+enum Events {
+    Json(Lines),
+    Protobuf(Frames),
+}
+
+impl Events {
+    fn of(format: Format) -> Self {
+        match format {
+            Format::Json => Self::Json(Lines::default()),
+            Format::Protobuf => Self::Protobuf(Frames::default()),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Json(Lines(unread)) | Self::Protobuf(Frames(unread)) => unread.push(bytes),
+        }
+    }
+
+    /// The next complete event.
+    ///
+    /// # Errors
+    /// It is not valid, or is too long.
+    fn next(&mut self) -> Result<Option<Event<'_>>, String> {
+        match self {
+            Self::Json(lines) => lines.next(),
+            Self::Protobuf(frames) => frames.next(),
         }
     }
 }

@@ -46,7 +46,8 @@ pub use error::{
 };
 pub use field_error::{ErrorKind, FieldError, RefusedBy};
 pub use mentions::{has_namespace, is_read};
-pub use options::{FieldValidation, NotObjects, Options};
+pub use objects::NotObjects;
+pub use options::{FieldValidation, Options};
 pub use policy::{Policies, Precedence};
 pub use single::{NotOneDocument, single_document};
 pub use validate::{selector_changes, unchecked_volumes, validate, validate_update, warnings};

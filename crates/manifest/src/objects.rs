@@ -17,10 +17,20 @@ use super::error::{
     Error, JsonKind, Limit, ListProblem, MAX_DOCUMENTS, MAX_FILE_BYTES, Missing, NotAnObject, Seen,
 };
 use super::mentions::{has_namespace, is_read};
-use super::options::NotObjects;
 use super::tree::{Data, Mark, Node};
 use super::warning::Warning;
 use super::yaml::{self, DuplicateKey, Tree, YamlError, YamlProblem};
+
+/// The treatment of documents that are not Kubernetes objects: no mapping, or without `apiVersion`
+/// or `kind`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NotObjects {
+    /// They are errors, as with kubectl: for files that the user has named.
+    #[default]
+    Reject,
+    /// They are skipped with a warning: a repository has other YAML files too.
+    Skip,
+}
 
 /// A DaemonSet of `apps/v1` or a `RolloutPolicy`, not yet decoded.
 #[derive(Debug)]

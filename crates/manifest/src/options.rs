@@ -2,6 +2,7 @@
 
 use daemonset::model::NamespaceName;
 
+use super::objects::NotObjects;
 use super::policy::Policies;
 
 /// Options for reading manifests.
@@ -18,17 +19,6 @@ pub struct Options {
     pub every_file: bool,
     /// Treatment of documents that are not Kubernetes objects.
     pub not_objects: NotObjects,
-}
-
-/// The treatment of documents that are not Kubernetes objects: no mapping, or without `apiVersion`
-/// or `kind`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NotObjects {
-    /// They are errors, as with kubectl: for files that the user has named.
-    #[default]
-    Reject,
-    /// They are skipped with a warning: a repository has other YAML files too.
-    Skip,
 }
 
 /// kubectl's `--validate`: the treatment of unknown fields. Duplicate keys are always a warning

@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 pub use evidence::{EarlierStep, Evidence, UpdatedNode};
 pub use request::{NotDone, NotToApprove, StepToApprove};
 
-use crate::plan::json_digest;
+use crate::digest::json_digest;
 use daemonset::model::{Approval, PolicyStep, StepsNote, Uid};
 
 /// How much later than now an approval may seem to be: the clocks of API servers differ.
@@ -32,7 +32,7 @@ pub fn step_digest(step: &PolicyStep) -> String {
 pub struct ApprovalCheck<'a> {
     /// Uid of the DaemonSet.
     pub uid: &'a Uid,
-    /// [`template_digest`](crate::plan::template_digest) of the template that is rolled out.
+    /// [`template_digest`](crate::digest::template_digest) of the template that is rolled out.
     pub template: &'a str,
     /// The step as the policy has it.
     pub step: &'a PolicyStep,

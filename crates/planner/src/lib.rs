@@ -1,5 +1,5 @@
 //! Decides, as pure functions: [`plan`] what a change does to each node, in which order and why;
-//! [`rollout`] each next step of a rollout that is under way.
+//! [`rollout`] the next requests of a rollout that is under way.
 //!
 //! For people between two runs: [`approval`] of a step. For what reads no source: [`rollback`] to an earlier revision, [`roll`] within a budget.
 //!
@@ -11,6 +11,8 @@ pub mod check_answers;
 pub mod check_report;
 pub mod checks;
 pub(crate) mod classification;
+pub mod digest;
+mod extent;
 pub mod live_object;
 pub mod plan;
 pub mod pre_pull;

@@ -57,8 +57,6 @@ pub use applied::{after_apply, sent};
 pub use coded::Coded;
 pub use completion::Completion;
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
-pub(crate) use digest::json_digest;
-pub use digest::template_digest;
 pub use document::{
     Access, Action, ActionTotals, ApiVersion, Approved, BaseChange, Change, CheckPlan, CheckRole,
     ClusterSummary, Counters, DaemonSetForecast, DaemonSetPlan, Fate, FieldChange, FieldOwner,

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::annotations::COMMIT_ANNOTATION;
+use crate::digest::template_digest;
 use crate::live_object::{LiveObjectError, pause, with_template};
-use crate::plan::{
-    FieldOwner, NoSuchRevision, PauseState, PausedRollout, Plan, after_apply, template_digest,
-};
+use crate::plan::{FieldOwner, NoSuchRevision, PauseState, PausedRollout, Plan, after_apply};
 use crate::rollout::{ObservedCluster, is_rolling_back};
 use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{

@@ -26,6 +26,7 @@
 //! permission, later in the run, is an outcome like any other (`PauseReason::Refused`) while the
 //! live strategy is `OnDelete`.
 
+mod answered_checks;
 mod checks;
 mod decision;
 mod effect;
@@ -64,6 +65,7 @@ mod view;
 
 pub mod write;
 
+pub use crate::extent::Extent;
 pub use effect::Effect;
 pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
@@ -79,7 +81,7 @@ pub use run_event::{PodEvidence, ReplacedNode, RunEvent, RunEventData, RunEventK
 pub use run_history::RunHistory;
 pub use share::counted;
 pub use state::{AllowedActions, Creates, State};
-pub use task::{ClusterChecks, Declared, Extent, Goal, Provenance, Target, Task};
+pub use task::{ClusterChecks, Declared, Goal, Provenance, Target, Task};
 
 use jiff::Timestamp;
 

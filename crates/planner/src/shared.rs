@@ -21,7 +21,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::steps::{WaitKind, WaitsFor};
+use crate::steps::{NodeRank, WaitKind, WaitsFor};
 use daemonset::model::{DaemonSetKey, IntOrPercent, NodeName};
 
 /// What one of the selected DaemonSets has to do with the nodes.
@@ -94,17 +94,6 @@ pub(crate) enum Turn {
     Later,
     /// Another one keeps it from beginning, and this run will not change that.
     MayNotBegin(WaitsFor),
-}
-
-/// What one node is to all selected DaemonSets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct NodeRank {
-    /// Whether a sibling has updated it.
-    pub is_open: bool,
-    /// Number of siblings that are rolled out and should have a pod there.
-    pub siblings: u32,
-    /// Restarts of their pods.
-    pub restarts: u32,
 }
 
 impl ShareCourse {

@@ -24,7 +24,6 @@ use jiff::Timestamp;
 
 use crate::approval::{ApprovalCheck, step_digest};
 use crate::classification::NodeStanding;
-use crate::shared::NodeRank;
 use daemonset::model::{
     Approval, Calendar, Node, PolicySpec, PolicyStep, Soak, StepNodes, StepNote, StepsNote, Time,
     Uid,
@@ -36,6 +35,17 @@ pub use waits::{WaitKind, WaitsFor};
 
 /// Name of the implied last step.
 pub const LAST_STEP: &str = "rest";
+
+/// What one node is to all selected DaemonSets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NodeRank {
+    /// Whether a sibling has updated it.
+    pub is_open: bool,
+    /// Number of siblings that are rolled out and should have a pod there.
+    pub siblings: u32,
+    /// Restarts of their pods.
+    pub restarts: u32,
+}
 
 /// A node as the steps see it.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,7 @@
 mod checks;
 mod daemon_set;
 mod drift;
+mod duration;
 mod effect;
 mod fields;
 mod nodes;
@@ -29,6 +30,7 @@ pub(crate) use drift::{
     CLASSES, DaemonSetDriftView, DeviationView, DriftView, FieldDrift, NodeState, class_heads,
     totals_words,
 };
+pub(crate) use duration::roughly;
 pub(crate) use effect::effect;
 pub(crate) use fields::{FieldValue, FieldView, Row, diff_lines, field_title, mark_end};
 pub(crate) use nodes::{
@@ -37,7 +39,7 @@ pub(crate) use nodes::{
 };
 pub(crate) use notice::{Notice, number_of};
 pub(crate) use origin::{Origin, few, some_of};
-pub(crate) use plan::{PlanView, roughly};
+pub(crate) use plan::PlanView;
 pub(crate) use planner::plan::{
     Action, ActionTotals, BaseChange, Change, DriftClass, FieldChange, SpanKind,
 };

@@ -9,10 +9,11 @@ use jiff::Timestamp;
 use super::flags::CommonFlags;
 use super::in_sequence::InSequence;
 use super::planning::{ApprovalRequest, check_not_stale, planned, resumed};
-use super::predecessors::{Predecessors, UnmetPredecessor};
+use super::predecessors::Predecessors;
 use super::progress::ProgressReporter;
 use super::rehearsed_approvals::Rehearsed;
 use super::session::{Session, unlock};
+use super::unmet_predecessor::UnmetPredecessor;
 use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -24,9 +25,9 @@ use daemonset::model::{
     StepsNote, short_commit,
 };
 use executor::{PreflightError, Trial};
+use planner::digest::template_digest;
 use planner::plan::{
     Binding, Change, DaemonSetPlan, Guard, NAMESPACE_MISSING, Plan, SourceInfo, after_apply, sent,
-    template_digest,
 };
 use planner::rollout::{
     self, Declared, Ending, Goal, ObservedCluster, Outcome, Provenance, Purpose, Target, Task,

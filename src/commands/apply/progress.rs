@@ -16,7 +16,7 @@ pub(super) use ending::{SuggestedUndo, exit};
 
 use super::event_stream::EventStream;
 use super::evidence::Evidence;
-use super::predecessors::{NotDone, UnmetPredecessor};
+use super::unmet_predecessor::{NotDone, UnmetPredecessor};
 use crate::exit::Exit;
 use crate::output::Format;
 use crate::printer::Printer;

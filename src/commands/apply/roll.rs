@@ -26,7 +26,8 @@ use daemonset::model::{
 };
 use executor::permissions::{Errand, Work};
 use manifest::Policies;
-use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Wave, template_digest};
+use planner::digest::template_digest;
+use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Wave};
 use planner::roll::{self, as_rolling_update, check_same_wave};
 use planner::rollout::{Ending, Extent, Goal, Provenance, Task};
 

@@ -8,7 +8,8 @@ use daemonset::controller::revision_data::data_for;
 use daemonset::model::{DaemonSet, Revision, UpdateStrategy};
 use embedded::{Event, Kind, Seen, Store};
 use jiff::Timestamp;
-use planner::plan::{PauseState, PausedRollout, template_digest};
+use planner::digest::template_digest;
+use planner::plan::{PauseState, PausedRollout};
 use serde_json::Value;
 
 use super::{LawChecker, is_rolled};

@@ -10,7 +10,7 @@ use embedded::Kind;
 use executor::{Ask, Interrupt};
 use jiff::SignedDuration;
 use planner::approval::step_digest;
-use planner::plan::template_digest;
+use planner::digest::template_digest;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::sleep;

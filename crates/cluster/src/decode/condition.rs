@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::context::Text;
 use super::lenient;
 use super::protobuf::{Field, Malformed, Message};
+use super::text::Text;
 
 /// A condition of a node or pod.
 #[derive(Default, Deserialize)]

@@ -1,10 +1,6 @@
-//! What the decoders of all kinds share: texts, the state of a list, and why an object fails.
+//! What the decoders of all kinds share: the state of a list, and why an object fails.
 
-use std::borrow::Cow;
-
-use arcstr::ArcStr;
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::lenient;
 use super::protobuf::Malformed;
@@ -32,17 +28,6 @@ impl From<serde_json::Error> for Cause {
 impl From<Malformed> for Cause {
     fn from(malformed: Malformed) -> Self {
         Self::Malformed(malformed)
-    }
-}
-
-/// Text that is borrowed from the page unless it has escapes.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(transparent)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
-
-impl Text<'_> {
-    pub(super) fn shared(&self, interner: &mut Interner) -> ArcStr {
-        interner.share(&self.0)
     }
 }
 

@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::context::{Cause, Context, Text};
+use super::context::{Cause, Context};
 use super::lenient;
+use super::text::Text;
 use daemonset::model::{
     ControllerRef, Interner, Labels, NamespaceName, Time, Uid, null_as_default,
 };

@@ -5,9 +5,10 @@ mod message;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::context::{Cause, Text};
+use super::context::Cause;
 use super::metadata::{Metadata, Pairs};
 use super::pod::readiness;
+use super::text::Text;
 use super::{Condition, Encoded, lenient, protobuf};
 use daemonset::model::{Interner, Neighbour, NeighbourQuery, NodeName, null_as_default};
 

@@ -18,8 +18,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::context::Text;
 use super::lenient;
+use super::text::Text;
 
 /// The limit of the items of one repeated field: an object has at most some MiB, but an empty item
 /// needs only two bytes of it and much more memory.

@@ -1,8 +1,5 @@
-//! The events of a watch, in the format of the answer.
+//! The events of a watch, in both formats.
 
-use super::frame::Frames;
-use super::line::Lines;
-use crate::answer::Format;
 use crate::decode::Encoded;
 
 /// The longest accepted event, in bytes. etcd allows objects of 1.5 MB.
@@ -84,38 +81,5 @@ impl Unread {
         let start = self.read;
         self.read += length;
         &self.bytes[start..self.read]
-    }
-}
-
-/// Splits the received bytes into events.
-#[derive(Debug)]
-pub(super) enum Events {
-    Json(Lines),
-    Protobuf(Frames),
-}
-
-impl Events {
-    pub(super) fn of(format: Format) -> Self {
-        match format {
-            Format::Json => Self::Json(Lines::default()),
-            Format::Protobuf => Self::Protobuf(Frames::default()),
-        }
-    }
-
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Json(Lines(unread)) | Self::Protobuf(Frames(unread)) => unread.push(bytes),
-        }
-    }
-
-    /// The next complete event.
-    ///
-    /// # Errors
-    /// It is not valid, or is too long.
-    pub(super) fn next(&mut self) -> Result<Option<Event<'_>>, String> {
-        match self {
-            Self::Json(lines) => lines.next(),
-            Self::Protobuf(frames) => frames.next(),
-        }
     }
 }

@@ -34,7 +34,7 @@ fn options() -> Options {
         validate: FieldValidation::Ignore,
         policies: None,
         every_file: false,
-        not_objects: crate::options::NotObjects::Reject,
+        not_objects: crate::objects::NotObjects::Reject,
     }
 }
 

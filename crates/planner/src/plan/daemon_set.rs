@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::applied::Applied;
 use super::daemon_set_view::DaemonSetView;
-use super::digest::{self, template_digest};
+use super::digest;
 use super::document::{
     Action, ActionTotals, Approved, BaseChange, Change, CheckPlan, Counters, DaemonSetPlan,
     FieldChange, Guard, NewPods, NodePlan, RevisionKind, Strategy, Warning,
@@ -21,6 +21,7 @@ use super::secrets::ShownValues;
 use super::shared::{self, Sharing};
 use super::waves::{self, Schedule};
 use super::{forecast, object, pre_pull, warnings};
+use crate::digest::template_digest;
 use crate::steps::{ApprovalRules, approved_steps};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;

@@ -1,30 +1,17 @@
 //! The plan's digest: a hash of the planned changes. The same cluster and manifests have the same
 //! digest, live or recorded, on every machine; texts, paths and times are not part of it.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::document::{Action, DaemonSetPlan, Fate, NodePlan};
-use daemonset::controller::revision_data::canonical_json;
+use crate::digest::{json_digest, text};
 use daemonset::model::{ManagedBy, Uid};
 
 /// `sha256:` and the digest in hexadecimal.
 pub(super) fn digest(cluster: Option<&Uid>, decided: &[Value]) -> String {
-    hash(&json!({ "cluster": cluster, "daemonSets": decided }))
-}
-
-/// Returns the digest of a pod template; templates with the same revision data have the same
-/// digest.
-pub fn template_digest(template: &Value) -> String {
-    hash(template)
-}
-
-/// Returns the digest of a JSON value, whatever the order of its fields.
-pub(crate) fn json_digest(value: &Value) -> String {
-    hash(value)
+    json_digest(&json!({ "cluster": cluster, "daemonSets": decided }))
 }
 
 /// The planned changes of a DaemonSet, as input of the digest. Its plan must contain every node
@@ -100,16 +87,4 @@ fn hash_each<T: Serialize>(items: impl IntoIterator<Item = T>) -> String {
         hash.update(&line);
     }
     text(&hash.finalize())
-}
-
-fn hash(value: &Value) -> String {
-    text(&Sha256::digest(canonical_json(value)))
-}
-
-fn text(digest: &[u8]) -> String {
-    digest.iter().fold(String::from("sha256:"), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

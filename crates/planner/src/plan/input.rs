@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::document::{SourceInfo, Warning};
 use super::secrets::ShownValues;
-use crate::rollout::Extent;
+use crate::extent::Extent;
 use daemonset::model::{
     Cascade, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Place, Snapshot,
 };

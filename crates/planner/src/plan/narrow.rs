@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::daemon_set::totals;
 use super::document::{Action, DaemonSetPlan, NodePlan};
-use crate::rollout::Extent;
+use crate::extent::Extent;
 use daemonset::model::NodeName;
 
 /// Leaves out the nodes whose outdated pod a step of this extent keeps. What the controller does at

@@ -14,11 +14,11 @@ use serde_json::Value;
 
 use super::daemon_set::{Rollout, RolloutRequest, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
-use super::digest::template_digest;
 use super::document::{RevisionKind, StepPlan, Strategy};
 use super::nodes::Described;
 use super::reason::Reason;
 use crate::approval::{ApprovalCheck, ApprovalStatus};
+use crate::digest::template_digest;
 use crate::steps::WaitsFor;
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;

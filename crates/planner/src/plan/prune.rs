@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::applied::Applied;
 use super::daemon_set::{Planned, pause_of, strategy, totals};
 use super::daemon_set_view::DaemonSetView;
-use super::digest::{self, template_digest};
+use super::digest;
 use super::document::{
     Action, Change, Counters, DaemonSetPlan, Fate, Guard, GuardCode, NodePlan, RevisionKind,
     RevisionPlan, SourceInfo, Warning,
@@ -27,6 +27,7 @@ use super::nodes::pod_plan;
 use super::pause::as_declared;
 use super::reason::Reason;
 use crate::annotations::{SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION};
+use crate::digest::template_digest;
 use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::status;

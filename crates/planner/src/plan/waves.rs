@@ -17,10 +17,9 @@ use jiff::Timestamp;
 
 use super::document::{Action, NodePlan, StepPlan, StepState, Strategy, Wave};
 use crate::classification::{SkippedNodes, Templates};
-use crate::shared::NodeRank;
 use crate::steps::{
-    Evaluation, Progress, StepNode, StepProgress, StepsInput, WaitsFor, WaveId, empty_steps,
-    evaluate,
+    Evaluation, NodeRank, Progress, StepNode, StepProgress, StepsInput, WaitsFor, WaveId,
+    empty_steps, evaluate,
 };
 pub(super) use blocked::BlockedStep;
 use budget::AlreadyUnavailable;

@@ -25,12 +25,12 @@ pub enum Effect {
     },
     /// Remember a failed template on the lock (a Lease).
     Remember {
-        /// Its [`template_digest`](crate::plan::template_digest).
+        /// Its [`template_digest`](crate::digest::template_digest).
         digest: String,
     },
     /// Forget a failed template: it has been rolled out completely since.
     Forget {
-        /// Its [`template_digest`](crate::plan::template_digest).
+        /// Its [`template_digest`](crate::digest::template_digest).
         digest: String,
     },
     /// Note what has become of the steps, on the lock.

@@ -21,12 +21,15 @@ use super::outcome::{
 };
 use super::pace::Paced;
 use super::request::Purpose;
+use super::request::RequestState;
 use super::restart::is_template_but_for_restart;
-use super::state::{Course, Creates, RequestState};
-use super::task::{Extent, Provenance, Target};
+use super::state::{Course, Creates};
+use super::task::{Provenance, Target};
 use super::view::{NodeView, count};
 use crate::checks::CheckFinding;
-use crate::plan::{PauseState, PausedRollout, template_digest};
+use crate::digest::template_digest;
+use crate::extent::Extent;
+use crate::plan::{PauseState, PausedRollout};
 use daemonset::controller::placement::judge;
 use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{

@@ -38,11 +38,12 @@ use jiff::{SignedDuration, Timestamp};
 pub(super) use images::to_begin;
 
 use super::outcome::ControllerWork;
+use super::request::RequestState;
 use super::request::{Cost, Delete};
-use super::state::{RequestState, Stall, State};
-use super::task::Extent;
+use super::state::{Stall, State};
 use super::view::{NodeView, PodState, RolloutView, count};
 use crate::classification::has_failed_permanently;
+use crate::extent::Extent;
 use crate::shared::{Slots, Turn};
 use crate::steps::{DomainProgress, Evaluation, WaitsFor};
 use daemonset::model::{NodeName, Pod, PodReadiness};

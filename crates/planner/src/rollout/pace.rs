@@ -14,8 +14,9 @@ use super::outcome::{Attempt, FailureCause, Outcome, PauseReason, PodFailure, Re
 use super::progress::{Arrival, Report};
 use super::pulling::Pulling;
 use super::request::Delete;
+use super::request::RequestState;
 use super::share::in_rollout;
-use super::state::{Awaited, Creates, RequestState, Stall, State, Waiting};
+use super::state::{Awaited, Creates, Stall, State, Waiting};
 use super::task::{Goal, Target};
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};

@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::event::Failure;
 use super::outcome::NotPulled;
-use super::state::RequestState;
+use super::request::RequestState;
 use daemonset::model::{NodeName, PodName, PrePull, PullProblem, PullState, Puller, Uid};
 
 /// Maximum number of pending creations.

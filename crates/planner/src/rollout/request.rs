@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::task::Provenance;
@@ -99,4 +100,14 @@ pub enum Cost {
         /// Nodes that may be unavailable.
         allowed: u32,
     },
+}
+
+/// The state of a kind of request of which at most one is pending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum RequestState {
+    #[default]
+    Idle,
+    Out,
+    /// The request failed; it is not retried before this time.
+    RetryAt(Timestamp),
 }

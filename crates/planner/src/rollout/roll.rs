@@ -12,7 +12,7 @@ use super::pace::Paced;
 use super::request::{Purpose, Write};
 use super::send::unchanged;
 use super::state::Course;
-use super::task::Extent;
+use crate::extent::Extent;
 use crate::plan::PausedRollout;
 use daemonset::model::{DaemonSet, UpdateStrategy};
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::checks::Checks;
+use super::answered_checks::Checks;
 use super::event::{Failure, Written};
 use super::outcome::{Attempt, ControllerWork, FailureCause, PodFailure, Replaced};
 use super::progress::Progress;
 use super::pulls::Pulls;
-use super::request::{Precondition, Purpose};
+use super::request::{Precondition, Purpose, RequestState};
 use super::task::Task;
 use crate::shared::Share;
 use crate::steps::WaitsFor;
@@ -147,16 +147,6 @@ impl Stop {
             Self::Interrupted | Self::LockLost { interrupted: false } => false,
         }
     }
-}
-
-/// The state of a kind of request of which at most one is pending.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum RequestState {
-    #[default]
-    Idle,
-    Out,
-    /// The request failed; it is not retried before this time.
-    RetryAt(Timestamp),
 }
 
 /// The writes of the DaemonSet by this run.

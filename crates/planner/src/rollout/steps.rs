@@ -17,11 +17,13 @@ use super::notes::started_at;
 use super::outcome::{FailureCause, Interference, Outcome, Overdue, PodFailure};
 use super::progress::Report;
 use super::request::Purpose;
+use super::request::RequestState;
 use super::share::in_rollout;
-use super::state::{Course, RequestState};
-use super::task::{Provenance, Target};
+use super::state::Course;
+use super::task::{Provenance, Target, with_template};
 use super::view::{NodeView, PodState, RolloutView};
-use crate::plan::{PauseState, PausedRollout, template_digest};
+use crate::digest::template_digest;
+use crate::plan::{PauseState, PausedRollout};
 use crate::shared::{ShareCourse, Siblings};
 use crate::steps::{
     ApprovalRules, Evaluation, NodeUpdate, StepNode, StepsInput, WaitKind, WaitsFor,
@@ -377,13 +379,6 @@ impl<'w> Decision<'_, 'w> {
             self.write(Purpose::Wait, target, Some(live), template, Some(pause), Some(provenance));
         Ok(written)
     }
-}
-
-/// The live object with the template of the target.
-pub(super) fn with_template(live: &DaemonSet, target: &Target) -> DaemonSet {
-    let mut after = live.clone();
-    after.spec.template = target.template.clone();
-    after
 }
 
 fn step_node<'v>(

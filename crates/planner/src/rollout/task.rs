@@ -6,9 +6,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::extent::Extent;
 use crate::plan::Wave;
 use daemonset::model::{
-    Approval, NodeName, PodTemplate, PolicySpec, StepsNote, Uid, UpdateStrategy,
+    Approval, DaemonSet, PodTemplate, PolicySpec, StepsNote, Uid, UpdateStrategy,
 };
 
 /// The task of a run for one DaemonSet.
@@ -128,25 +129,11 @@ impl Declared {
     }
 }
 
-/// The pods that a run replaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// All outdated pods.
-    All,
-    /// This number of pods (`step --count`).
-    Count(u32),
-    /// The outdated pods on these nodes (`step --nodes`).
-    Nodes(BTreeSet<NodeName>),
-}
-
-impl Extent {
-    /// Whether the pod of a node may be one of them.
-    pub(super) fn may_include(&self, node: &NodeName) -> bool {
-        match self {
-            Self::All | Self::Count(_) => true,
-            Self::Nodes(nodes) => nodes.contains(node),
-        }
-    }
+/// The live object with the template of the target.
+pub(super) fn with_template(live: &DaemonSet, target: &Target) -> DaemonSet {
+    let mut after = live.clone();
+    after.spec.template = target.template.clone();
+    after
 }
 
 /// The provenance of a change: written to the DaemonSet, and so to the revision that the controller

@@ -11,7 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::observed_cluster::ObservedCluster;
 use super::progress::Progress;
-use super::state::{Pods, RequestState, State};
+use super::request::RequestState;
+use super::state::{Pods, State};
 use super::task::Task;
 use crate::classification::{Availability, NodeStanding, SkippedNodes, Templates};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};

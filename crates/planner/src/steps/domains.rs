@@ -8,7 +8,7 @@ use super::members::latest;
 use super::soak::{self, Progress};
 use super::{NodeUpdate, StepNode, StepsInput, WaveId};
 use crate::classification::NodeStanding;
-use crate::plan::template_digest;
+use crate::digest::template_digest;
 use daemonset::model::{Domains, Soak, StepsNote};
 
 /// The name of a domain.

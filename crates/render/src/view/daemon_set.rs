@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::nodes::{NodeGroup, NodeRow, groups, sentence};
+use super::nodes::{NodeGroup, NodeRow, groups, runs_current};
 use super::pace::{pace, rounds, stays_up};
 use super::risk::Risk;
 use super::steps::{StepView, Times, earliest_end, wait_words};
@@ -13,7 +13,7 @@ use daemonset::model::{Cascade, DaemonSetKey, ManagedBy};
 use planner::plan::{
     Access, Action, ActionTotals, Age, BaseChange, Change, CheckPlan, CheckRole, Counters,
     DaemonSetForecast, DaemonSetPlan, FieldChange, FieldOwner, NewPods, NodePlan, PauseState,
-    PausedRollout, PrePullForecast, PrePullPlan, Reason, RevisionKind, RevisionPlan, SharedBudget,
+    PausedRollout, PrePullForecast, PrePullPlan, RevisionKind, RevisionPlan, SharedBudget,
     Strategy, Wave, Zones,
 };
 use planner::words::{count, grouped};
@@ -296,13 +296,6 @@ impl<'a> WaveView<'a> {
             groups,
         }
     }
-}
-
-/// Whether all of these nodes have one reason: they run the current revision.
-pub(super) fn runs_current(groups: &[NodeGroup<'_>], revision: &RevisionPlan) -> bool {
-    let current = revision.current.as_ref().map(|it| it.number);
-    let wanted = sentence(&[Reason::Outdated { revision: current }.into()]);
-    matches!(groups, [only] if only.why == wanted)
 }
 
 /// The change of objects.

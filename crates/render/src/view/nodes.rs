@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{Discriminant, discriminant};
 
 use super::ranges::{NodeRange, fold, listed, natural_order};
-use planner::plan::{Action, ActionTotals, Coded, Fate, NodePlan, PodPlan, Reason, Zones};
+use planner::plan::{
+    Action, ActionTotals, Coded, Fate, NodePlan, PodPlan, Reason, RevisionPlan, Zones,
+};
 use planner::words::{count, grouped};
 
 /// Actions, the one with the most risk first: of a node with several, the map shows the first.
@@ -207,4 +209,10 @@ pub(crate) fn done(action: Action) -> &'static str {
         Action::Wait => "waiting",
         Action::Keep => "nothing to do",
     }
+}
+/// Whether all of these nodes have one reason: they run the current revision.
+pub(super) fn runs_current(groups: &[NodeGroup<'_>], revision: &RevisionPlan) -> bool {
+    let current = revision.current.as_ref().map(|it| it.number);
+    let wanted = sentence(&[Reason::Outdated { revision: current }.into()]);
+    matches!(groups, [only] if only.why == wanted)
 }

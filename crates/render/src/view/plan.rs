@@ -1,8 +1,9 @@
 //! A plan, ready to be laid out.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::daemon_set::DaemonSetView;
+use super::duration::roughly;
 use super::notice::Notice;
 use super::origin::Origin;
 use super::steps::Times;
@@ -146,16 +147,4 @@ fn forecast_words(forecast: &Forecast, now: Timestamp) -> String {
         format!(", earliest end {}", Times::of_zones(zones, now).moment(end))
     });
     format!("{about}{}.", end.unwrap_or_default())
-}
-
-/// A duration, rounded to its precision.
-pub(crate) fn roughly(seconds: u64) -> String {
-    let rounded = match seconds {
-        0..=59 => seconds,
-        60..=599 => seconds.next_multiple_of(10),
-        600..=7199 => seconds.next_multiple_of(60),
-        _ => seconds.next_multiple_of(600),
-    };
-    let span = SignedDuration::from_secs(i64::try_from(rounded).unwrap_or(i64::MAX));
-    format!("{span:#}")
 }

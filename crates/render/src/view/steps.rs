@@ -3,9 +3,8 @@
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::daemon_set::runs_current;
-use super::nodes::{NodeGroup, Whereabouts, groups, whereabouts, zones_of};
-use super::plan::roughly;
+use super::duration::roughly;
+use super::nodes::{NodeGroup, Whereabouts, groups, runs_current, whereabouts, zones_of};
 use crate::neutral;
 use daemonset::model::{Soak, TimeZoneName};
 use planner::plan::{

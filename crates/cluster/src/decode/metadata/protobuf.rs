@@ -3,8 +3,8 @@
 use serde::de::IgnoredAny;
 
 use super::{ManagedFields, Metadata, OwnerReference, Pairs};
-use crate::decode::context::Text;
 use crate::decode::protobuf::{Field, Malformed, Message, push_item};
+use crate::decode::text::Text;
 
 /// `ObjectMeta`, without annotations.
 impl<'a> Message<'a> for Metadata<'a, IgnoredAny> {

@@ -2,7 +2,7 @@
 
 use super::{Field, Fields, Malformed, Message, Reason, merge, read};
 use crate::Kind;
-use crate::decode::context::Text;
+use crate::decode::text::Text;
 
 /// The beginning of an answer (upstream: `protoEncodingPrefix`), before a `runtime.Unknown`.
 pub(super) const MAGIC: &[u8] = b"k8s\0";

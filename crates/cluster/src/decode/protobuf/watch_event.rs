@@ -3,7 +3,7 @@
 
 use super::envelope::{Named, Status, open};
 use super::{Field, Malformed, Message, Reason, read};
-use crate::decode::context::Text;
+use crate::decode::text::Text;
 
 /// An event, with the content of its object.
 pub(crate) struct WatchEvent<'a> {

@@ -1,6 +1,7 @@
 //! Plans that are blocked by a guard, or that cannot finish.
 
 use super::*;
+use crate::digest::template_digest;
 
 /// A cluster of three nodes whose first new pod has this failure.
 pub(super) fn with_failed_pod(reason: &str) -> Cluster {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::annotations::ROLLOUT_ANNOTATION;
-use crate::plan::{FieldOwner, PauseState, PausedRollout, template_digest};
+use crate::digest::template_digest;
+use crate::plan::{FieldOwner, PauseState, PausedRollout};
 
 /// The live object with `manager` as its only field manager.
 fn owned_by(snapshot: &mut Snapshot, manager: &str, operation: &str) {

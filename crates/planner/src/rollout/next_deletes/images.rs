@@ -2,8 +2,8 @@
 //! nodes whose images come next, and what a run does while they are missing.
 
 use super::{Next, Outdated, Replacement, Replacer};
+use crate::extent::Extent;
 use crate::rollout::state::State;
-use crate::rollout::task::Extent;
 use crate::rollout::view::RolloutView;
 use crate::steps::{Evaluation, WaitKind};
 

@@ -7,7 +7,8 @@ use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use super::steps;
 use crate::annotations::COMMIT_ANNOTATION;
-use crate::plan::{PauseState, template_digest};
+use crate::digest::template_digest;
+use crate::plan::PauseState;
 use crate::rollout::{
     Event, Extent, Goal, NotAborted, Outcome, PauseReason, PodFailure, Purpose, Report, RolledBack,
     Target,

@@ -9,7 +9,8 @@ use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 use super::sim::{Seen, Sim};
-use crate::plan::{PausedRollout, template_digest};
+use crate::digest::template_digest;
+use crate::plan::PausedRollout;
 use crate::rollout::state::Stop;
 use crate::rollout::{
     AllowedActions, Answer, ClusterChecks, Cost, Declared, Delete, Effect, Ending, Event, Failure,

@@ -14,7 +14,8 @@ use kubelet::set_ready;
 pub(super) use kubelet::{Fate, pod_failure};
 pub(super) use measures::Measured;
 
-use crate::plan::{PausedRollout, template_digest};
+use crate::digest::template_digest;
+use crate::plan::PausedRollout;
 use crate::rollout::{
     Delete, Failure, NewPuller, ObservedCluster, Precondition, Provenance, Write, Written, write,
 };

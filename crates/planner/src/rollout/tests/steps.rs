@@ -194,7 +194,7 @@ fn only_the_wait_is_noted_before_the_first_step_is_approved() {
         let Goal::Apply(target) = &run.task.goal else { panic!() };
         Approval {
             uid: run.sim.cluster.daemon_set.uid.clone(),
-            template: crate::plan::template_digest(target.template.raw()),
+            template: crate::digest::template_digest(target.template.raw()),
             step: crate::approval::step_digest(&policy.steps[0]),
             by: "alice".to_owned(),
             at: run.sim.now(),
@@ -376,7 +376,7 @@ fn a_run_that_waits_sees_a_late_approval() {
     let Goal::Apply(target) = &run.task.goal else { panic!() };
     let approval = Approval {
         uid: run.sim.cluster.daemon_set.uid.clone(),
-        template: crate::plan::template_digest(target.template.raw()),
+        template: crate::digest::template_digest(target.template.raw()),
         step: crate::approval::step_digest(&policy.steps[0]),
         by: "alice".to_owned(),
         at: run.sim.now(),
@@ -425,7 +425,7 @@ fn an_approval_counts_until_the_last_node_is_replaced() {
     sim.pass(1);
     let approval = Approval {
         uid: sim.cluster.daemon_set.uid.clone(),
-        template: crate::plan::template_digest(sim.cluster.daemon_set.spec.template.raw()),
+        template: crate::digest::template_digest(sim.cluster.daemon_set.spec.template.raw()),
         step: crate::approval::step_digest(&policy.steps[0]),
         by: "alice".to_owned(),
         at: sim.now(),
