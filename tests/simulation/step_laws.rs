@@ -112,7 +112,7 @@ impl Here<'_> {
     /// The time for which its pod has been up.
     fn up_for(&self, now: Timestamp) -> SignedDuration {
         let since = self.pod.and_then(Pod::up_since);
-        since.map_or(SignedDuration::MIN, |since| now.duration_since(since))
+        since.map_or(SignedDuration::MIN, |since| since.duration_until(now))
     }
 }
 

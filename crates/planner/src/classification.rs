@@ -83,10 +83,10 @@ impl Availability {
         let since = match pod.readiness {
             PodReadiness::NotReady { since: _ } => return None,
             PodReadiness::Ready { since: _ } if is_updated => pod.up_since(),
-            PodReadiness::Ready { since } => since.map(Timestamp::from),
+            PodReadiness::Ready { since } => since,
         };
         let wanted = SignedDuration::from_secs(self.seconds(is_updated).into());
-        Some(since.unwrap_or(now) + wanted)
+        Some(since.map_or(now, Timestamp::from) + wanted)
     }
 }
 

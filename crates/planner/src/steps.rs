@@ -74,7 +74,7 @@ pub(crate) enum NodeUpdate {
     /// Its pod is of the target and available.
     Updated {
         /// The time since which the pod has stayed up, by the kubelet's clock.
-        since: Option<Timestamp>,
+        since: Option<Time>,
     },
     /// Its old pod goes, or its new one is not available yet.
     InProgress,
@@ -238,7 +238,6 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
     let InOrder { steps, step_of, current } = in_order(input, before, &mut after);
     let last = steps.len() - 1;
     let (names, domain_of) = domains::of_nodes(nodes, policy.domains.as_ref());
-    let step_of: Vec<usize> = step_of.into_iter().map(|step| step.unwrap_or(last)).collect();
     let waves: Vec<Option<WaveId>> = (0..nodes.len())
         .map(|at| match nodes[at].update {
             NodeUpdate::Outdated { .. } => {
@@ -282,8 +281,8 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
 struct InOrder<'a> {
     /// The steps; the implied last one is among them.
     steps: Vec<StepProgress<'a>>,
-    /// The step of the policy that has added each node.
-    step_of: Vec<Option<usize>>,
+    /// The step that has added each node.
+    step_of: Vec<usize>,
     /// The first step of the policy that is not done.
     current: Option<usize>,
 }
@@ -297,7 +296,8 @@ fn in_order<'a>(
     let StepsInput { nodes, policy, now, .. } = *input;
     let mut members = members::Members::of(nodes);
     let mut steps = Vec::with_capacity(policy.steps.len() + 1);
-    let mut step_of: Vec<Option<usize>> = vec![None; nodes.len()];
+    // The implied step has those that no other one adds.
+    let mut step_of = vec![policy.steps.len(); nodes.len()];
     let mut current = None;
     let has_nodes_left = input.has_nodes_left();
     let passed = |step: &str| match input.gates_passed.get(step) {
@@ -312,7 +312,7 @@ fn in_order<'a>(
         let is_done = noted.is_some_and(|noted| noted.done_at.is_some());
         let added = members.add(step, is_done);
         for member in added.nodes {
-            step_of[member] = Some(at);
+            step_of[member] = at;
         }
         let (total, updated) = members.counts();
         let (is_complete, up_since) = (members.is_complete(), members.up_since());

@@ -30,7 +30,7 @@ impl StartTimes {
     /// The start times observed on the pods of a cluster.
     pub fn seen_in(snapshot: &Snapshot) -> Self {
         let mut by_revision = times_by_revision(&snapshot.pods);
-        let mut seen: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
+        let mut seen: BTreeMap<String, Times> = BTreeMap::new();
         for revision in &snapshot.revisions {
             let hash = revision.labels.get(REVISION_HASH_LABEL);
             // Two DaemonSets with equal templates have revisions with equal hashes: their pods
@@ -42,15 +42,12 @@ impl StartTimes {
                 seen.entry(repository(image).to_owned()).or_default().extend(&times);
             }
         }
-        let fastest = seen.iter().filter(|(_, times)| times.len() >= ENOUGH);
-        let fastest =
-            fastest.filter_map(|(image, times)| Some((image.clone(), *times.iter().min()?)));
-        let fastest = fastest.collect();
-        let reported = |(image, times): (String, Vec<Duration>)| {
-            let count = times.len();
-            Some((image, (median(times)?, count)))
-        };
-        Self { by_image: seen.into_iter().filter_map(reported).collect(), fastest }
+        let mut this = Self::default();
+        for (image, times) in seen.into_iter().filter(|(_, times)| times.count >= ENOUGH) {
+            this.fastest.extend(times.fastest().map(|time| (image.clone(), time)));
+            this.by_image.extend(times.median().map(|time| (image, (time, times.count))));
+        }
+        this
     }
 
     /// The median of each image, without its tag.
@@ -84,20 +81,48 @@ fn start_time(pod: &Pod) -> Option<Duration> {
     (time >= Duration::from_secs(1)).then_some(time)
 }
 
-/// The median; `None` for too few values.
-fn median(mut times: Vec<Duration>) -> Option<Duration> {
-    times.sort_unstable();
-    let middle = times.len().saturating_sub(1) / 2;
-    times.get(middle).copied().filter(|_| times.len() >= ENOUGH)
+/// Start times. They are whole seconds, so many pods have the same.
+#[derive(Debug, Default)]
+struct Times {
+    /// The number of pods, by their time.
+    pods: BTreeMap<Duration, usize>,
+    /// The number of all pods.
+    count: usize,
+}
+
+impl Times {
+    fn add(&mut self, time: Duration, pods: usize) {
+        *self.pods.entry(time).or_default() += pods;
+        self.count += pods;
+    }
+
+    fn extend(&mut self, others: &Self) {
+        others.pods.iter().for_each(|(time, pods)| self.add(*time, *pods));
+    }
+
+    fn fastest(&self) -> Option<Duration> {
+        self.pods.keys().next().copied()
+    }
+
+    /// The median: of an even number, the lower one in the middle.
+    fn median(&self) -> Option<Duration> {
+        let mut upto = 0;
+        let mut times = self.pods.iter();
+        let middle = times.find(|(_, pods)| {
+            upto += *pods;
+            2 * upto >= self.count
+        });
+        middle.map(|(time, _)| *time)
+    }
 }
 
 /// The start times of the pods of each revision, by namespace and hash. Images are read from the
 /// revision, because a snapshot may have many more pods than revisions.
-fn times_by_revision(pods: &[Pod]) -> HashMap<(&NamespaceName, &str), Vec<Duration>> {
-    let mut times: HashMap<_, Vec<Duration>> = HashMap::new();
+fn times_by_revision(pods: &[Pod]) -> HashMap<(&NamespaceName, &str), Times> {
+    let mut times: HashMap<_, Times> = HashMap::new();
     for pod in pods {
         if let (Some(time), Some(hash)) = (start_time(pod), pod.labels.get(REVISION_HASH_LABEL)) {
-            times.entry((&pod.namespace, hash)).or_default().push(time);
+            times.entry((&pod.namespace, hash)).or_default().add(time, 1);
         }
     }
     times
@@ -135,10 +160,23 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_enough_values() {
+    fn the_median_and_the_fastest() {
         let seconds = Duration::from_secs;
-        assert_eq!(median(vec![seconds(9), seconds(1), seconds(2)]), Some(seconds(2)));
-        assert_eq!(median(vec![seconds(9), seconds(1)]), None);
+        for (times, fastest, median) in [
+            (&[9, 1, 2][..], 1, 2),
+            (&[4, 3, 2, 1], 1, 2),
+            (&[7, 7, 7, 2], 2, 7),
+            (&[5, 5, 1, 1, 1], 1, 1),
+            (&[8], 8, 8),
+        ] {
+            let (mut all, mut rest) = (Times::default(), Times::default());
+            all.add(seconds(times[0]), 1);
+            times[1..].iter().for_each(|time| rest.add(seconds(*time), 1));
+            all.extend(&rest);
+            let found = (all.fastest(), all.median(), all.count);
+            assert_eq!(found, (Some(seconds(fastest)), Some(seconds(median)), times.len()));
+        }
+        assert_eq!((Times::default().fastest(), Times::default().median()), (None, None));
     }
 
     #[test]

@@ -179,12 +179,12 @@ impl Pod {
 
     /// The time since which it has been up: Ready, and no container started or terminated since.
     /// `None` if it is not Ready, or Ready since an unknown time.
-    pub fn up_since(&self) -> Option<Timestamp> {
+    pub fn up_since(&self) -> Option<Time> {
         match self.readiness {
             PodReadiness::NotReady { since: _ } => None,
             PodReadiness::Ready { since } => {
                 let since = since?;
-                Some(self.containers_changed.map_or(since, |changed| changed.max(since)).into())
+                Some(self.containers_changed.map_or(since, |changed| changed.max(since)))
             }
         }
     }
@@ -194,7 +194,7 @@ impl Pod {
     /// restarts the time, even if the condition `Ready` does not change.
     pub fn has_stayed_up(&self, seconds: u32, now: Timestamp) -> bool {
         let wanted = SignedDuration::from_secs(seconds.into());
-        let up = self.up_since().is_some_and(|since| now.duration_since(since) >= wanted);
+        let up = self.up_since().is_some_and(|since| since.duration_until(now) >= wanted);
         !self.terminating && self.is_ready() && (wanted.is_zero() || up)
     }
 
@@ -269,7 +269,7 @@ mod tests {
             assert!(pod.is_available(seconds, at(100)), "upstream uses the condition only");
             assert_eq!(pod.has_stayed_up(seconds, at(100)), want, "{changed:?} {seconds}");
         }
-        assert_eq!(pod(ready(90), Some(95)).up_since(), Some(at(95)));
+        assert_eq!(pod(ready(90), Some(95)).up_since(), Some(at(95).into()));
         assert_eq!(pod(PodReadiness::NotReady { since: None }, Some(95)).up_since(), None);
         let gone = Pod { terminating: true, ..pod(ready(0), None) };
         assert!(!gone.has_stayed_up(0, at(100)));

@@ -77,7 +77,7 @@ fn updated(snapshot: &Snapshot, plan: &DaemonSetPlan) -> Vec<UpdatedNode> {
     let node = |pod: &Pod| {
         Some(UpdatedNode {
             node: pod.node()?.clone(),
-            ready_since: pod.up_since(),
+            ready_since: pod.up_since().map(Timestamp::from),
             restarts: pod.restarts,
         })
     };

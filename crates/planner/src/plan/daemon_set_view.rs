@@ -1,6 +1,8 @@
 //! One DaemonSet with its nodes, pods and revisions: the input of all decisions about it, claimed
 //! and grouped once.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::revision::{self, RevisionTarget};
@@ -17,11 +19,11 @@ pub(super) struct DaemonSetView<'a> {
     /// The DaemonSet, either live or after the apply.
     pub owner: Owner<'a>,
     /// Its pods: claimed, adopted and released.
-    pub pods: Claims<'a, Pod>,
+    pub pods: Arc<Claims<'a, Pod>>,
     /// The revision of its template.
     pub target: RevisionTarget,
     fleet: &'a Fleet<'a>,
-    grouped: NodePods<'a>,
+    grouped: Arc<NodePods<'a>>,
     placements: Vec<Placement>,
     current: CurrentTemplate,
     now: Timestamp,
@@ -37,7 +39,7 @@ impl<'a> DaemonSetView<'a> {
     ) -> Self {
         let pods = Claims::of(&owner, snapshot.pods_in(&owner.key.namespace));
         let grouped = NodePods::group(fleet, &pods.claimed, EndedPods::Dropped);
-        Self::among(pods, grouped, owner, live, snapshot, fleet)
+        Self::among(Arc::new(pods), Arc::new(grouped), owner, live, snapshot, fleet)
     }
 
     /// Builds the view of the live DaemonSet. It shares the pods if both claim the same ones.
@@ -46,13 +48,13 @@ impl<'a> DaemonSetView<'a> {
         if !owner.claims_as(&self.owner) {
             return Self::of(owner, Some(live), snapshot, self.fleet);
         }
-        let (pods, grouped) = (self.pods.clone(), self.grouped.clone());
+        let (pods, grouped) = (Arc::clone(&self.pods), Arc::clone(&self.grouped));
         Self::among(pods, grouped, owner, Some(live), snapshot, self.fleet)
     }
 
     fn among(
-        pods: Claims<'a, Pod>,
-        grouped: NodePods<'a>,
+        pods: Arc<Claims<'a, Pod>>,
+        grouped: Arc<NodePods<'a>>,
         owner: Owner<'a>,
         live: Option<&DaemonSet>,
         snapshot: &'a Snapshot,

@@ -4,14 +4,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::coded::Coded;
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, Fate, NodePlan, PodPlan};
 use super::input::Detail;
 use super::reason::Reason;
-use super::waves::{BudgetView, NodeBudgetState, PodBudgetState};
+use super::waves::{BudgetView, PodBudgetState};
 use crate::classification::{Availability, Templates, stays_unready};
 use crate::steps::NodeUpdate;
 use daemonset::controller::backoff::FailedPods;
@@ -137,7 +135,7 @@ impl NodePlanner<'_> {
         let decision = self.decision(placement, &fates, immediate.creates_on(node));
         let budget_view = BudgetView {
             desired: placement.may_start,
-            node: node_budget_state(node, self.view.now),
+            node: node.readiness,
             pod: self.pod_budget_state(&fates),
             update: self.update(&fates),
             has_available_pod: fates.iter().any(|(pod, _)| self.is_available(pod)),
@@ -356,7 +354,7 @@ impl NodePlanner<'_> {
             },
             budget_view: BudgetView {
                 desired: false,
-                node: NodeBudgetState::Ready,
+                node: NodeReadiness::Ready,
                 pod: PodBudgetState::Other,
                 update: NodeUpdate::InProgress,
                 has_available_pod: false,
@@ -470,16 +468,6 @@ fn vanished_plan(pod: &Pod) -> PodPlan {
         PodTarget::Aimed(_) => pod_plan(pod, Fate::Delete, Reason::NodeVanished),
         PodTarget::Bound(_) | PodTarget::Nowhere => {
             pod_plan(pod, Fate::Keep, Reason::LeftToGarbageCollector)
-        }
-    }
-}
-
-fn node_budget_state(node: &Node, now: Timestamp) -> NodeBudgetState {
-    match node.readiness {
-        NodeReadiness::Ready => NodeBudgetState::Ready,
-        NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
-            let seconds = since.map(|since| since.duration_until(now).as_secs());
-            NodeBudgetState::NotReady { since: since.map(Timestamp::from), seconds }
         }
     }
 }

@@ -23,9 +23,9 @@ use crate::steps::{
 };
 pub(super) use blocked::BlockedStep;
 use budget::AlreadyUnavailable;
-pub(super) use budget::{BudgetView, NodeBudgetState, PodBudgetState};
+pub(super) use budget::{BudgetView, PodBudgetState};
 use daemonset::controller::node_pods::Fleet;
-use daemonset::model::{Calendar, MinReady, NodeName, PolicySpec, Ramp, StepsNote};
+use daemonset::model::{Calendar, MinReady, NodeName, NodeReadiness, PolicySpec, Ramp, StepsNote};
 
 /// A plan asks no gates.
 static NONE_PASSED: BTreeMap<String, Timestamp> = BTreeMap::new();
@@ -111,7 +111,7 @@ pub(super) fn schedule(
     let already = if deletes {
         let skips_nodes = limits.max_surge == 0;
         let (skip, allowed) = (policy.skip_unready_nodes, limits.max_unavailable);
-        budget::defer_nodes(nodes, budget_views, templates, skips_nodes, skip, allowed)
+        budget::defer_nodes(nodes, budget_views, templates, skips_nodes, skip, allowed, rules.now)
     } else {
         AlreadyUnavailable::default()
     };
@@ -120,7 +120,7 @@ pub(super) fn schedule(
     for at in budget::candidates(nodes, budget_views) {
         let wave = stepped.positions[at].and_then(|at| evaluation.waves[at]).unwrap_or_default();
         // A run deletes no pod on a node that is not Ready; the surge of the controller does.
-        let is_left = limits.max_surge > 0 && budget_views[at].node != NodeBudgetState::Ready;
+        let is_left = limits.max_surge > 0 && budget_views[at].node != NodeReadiness::Ready;
         let wave = if is_left { WaveId { step: last, ..wave } } else { wave };
         by_wave.entry(wave).or_default().push(at);
     }
@@ -263,7 +263,7 @@ impl<'a> Stepped<'a> {
                 stepped.positions.push(None);
                 continue;
             };
-            let standing = skipped.classify(view.node == NodeBudgetState::Ready, view.desired);
+            let standing = skipped.classify(view.node == NodeReadiness::Ready, view.desired);
             stepped.positions.push(Some(stepped.nodes.len()));
             stepped.nodes.push(StepNode {
                 node,

@@ -189,7 +189,7 @@ pub(super) fn latest<'s, 'a: 's>(
     let mut latest = Timestamp::MIN;
     for node in nodes {
         if let NodeUpdate::Updated { since } = node.update {
-            latest = latest.max(since?);
+            latest = latest.max(since?.into());
         }
     }
     Some(latest)

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Evaluation, NodeUpdate, StepsInput};
+use daemonset::model::Time;
 
 /// The samples of the gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +35,8 @@ pub(super) fn since(
         NodeUpdate::Updated { since } => since,
         NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => None,
     });
-    let first = first.min().unwrap_or(input.now).min(input.now);
-    let first = Timestamp::from_second(first.as_second()).unwrap_or(first);
+    let now = Time::from(input.now);
+    let first = Timestamp::from(first.min().unwrap_or(now).min(now));
     let name = evaluation.steps[step].name().to_owned();
     let noted = evaluation.note.sampled_since.entry(name).or_insert(first);
     *noted = (*noted).min(first);

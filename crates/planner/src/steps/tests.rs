@@ -85,7 +85,7 @@ impl World {
                     Old | Skipped => NodeUpdate::Outdated { is_intermediate: false },
                     Intermediate | Broken => NodeUpdate::Outdated { is_intermediate: true },
                     Going => NodeUpdate::InProgress,
-                    New(since) => NodeUpdate::Updated { since: Some(at(*since)) },
+                    New(since) => NodeUpdate::Updated { since: Some(at(*since).into()) },
                 },
                 restarts: 0,
                 pod_created: None,

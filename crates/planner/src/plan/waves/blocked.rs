@@ -4,10 +4,10 @@
 //! Not here: unavailable pods that no step replaces, which use up the whole budget (`budget`).
 
 use super::Stepped;
-use super::budget::{BudgetView, NodeBudgetState, PodBudgetState};
+use super::budget::{BudgetView, PodBudgetState};
 use crate::plan::document::{NodePlan, Wave};
 use crate::steps::Evaluation;
-use daemonset::model::NodeName;
+use daemonset::model::{NodeName, NodeReadiness};
 
 /// A step that would never be complete.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Stepped<'_> {
             let is_unavailable = |at: &usize| {
                 let view = &budget_views[*at];
                 let is_stuck = view.desired
-                    && view.node == NodeBudgetState::Ready
+                    && view.node == NodeReadiness::Ready
                     && view.stays_unready
                     && is_later(*at)
                     && !self.is_broken(evaluation, *at);

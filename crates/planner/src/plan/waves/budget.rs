@@ -10,7 +10,7 @@ use crate::plan::coded::Coded;
 use crate::plan::document::{Action, Fate, NodePlan, PodPlan};
 use crate::plan::reason::{NotReadyNode, Reason};
 use crate::steps::NodeUpdate;
-use daemonset::model::SkipUnreadyNodes;
+use daemonset::model::{NodeReadiness, SkipUnreadyNodes};
 
 /// State of one node that matters for the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(in crate::plan) struct BudgetView {
     /// Whether the node may start a pod and so counts for the budget.
     pub desired: bool,
     /// Readiness of the node.
-    pub node: NodeBudgetState,
+    pub node: NodeReadiness,
     /// State of its pod.
     pub pod: PodBudgetState,
     /// How far its update is.
@@ -29,20 +29,6 @@ pub(in crate::plan) struct BudgetView {
     pub restarts: u32,
     /// Whether its outdated pod is not Ready, and will probably stay so.
     pub stays_unready: bool,
-}
-
-/// Readiness of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::plan) enum NodeBudgetState {
-    /// The kubelet reports the node as Ready.
-    Ready,
-    /// The node is NotReady or its state is unknown.
-    NotReady {
-        /// When it became NotReady, if known.
-        since: Option<Timestamp>,
-        /// Seconds since then.
-        seconds: Option<i64>,
-    },
 }
 
 /// State of a node's pod that matters for the budget.
@@ -61,7 +47,7 @@ pub(in crate::plan) enum PodBudgetState {
 impl BudgetView {
     /// Whether its updated pod has failed although the node is Ready.
     fn has_failed(&self) -> bool {
-        self.desired && self.node == NodeBudgetState::Ready && self.pod == PodBudgetState::Failed
+        self.desired && self.node == NodeReadiness::Ready && self.pod == PodBudgetState::Failed
     }
 }
 
@@ -89,9 +75,10 @@ pub(super) fn defer_nodes(
     skips_nodes: bool,
     skip: SkipUnreadyNodes,
     max_unavailable: u32,
+    now: Timestamp,
 ) -> AlreadyUnavailable {
     let mut already =
-        skip_unready_nodes(nodes, budget_views, skips_nodes.then_some(templates), skip);
+        skip_unready_nodes(nodes, budget_views, skips_nodes.then_some(templates), skip, now);
     already.extend((0..nodes.len()).filter(|at| budget_views[*at].has_failed()));
     already.sort_unstable();
     let count = u32::try_from(already.len()).unwrap_or(u32::MAX);
@@ -107,19 +94,25 @@ fn skip_unready_nodes(
     budget_views: &[BudgetView],
     templates: Option<&Templates>,
     skip: SkipUnreadyNodes,
+    now: Timestamp,
 ) -> Vec<usize> {
     let count = |wanted: &dyn Fn(&BudgetView) -> bool| {
         u32::try_from(budget_views.iter().filter(|s| s.desired && wanted(s)).count())
             .unwrap_or(u32::MAX)
     };
     let desired = count(&|_| true);
-    let unready = count(&|s| s.node != NodeBudgetState::Ready);
+    let unready = count(&|s| s.node != NodeReadiness::Ready);
     let mut skipped = SkippedNodes::of(skip, desired);
     let mut counting = Vec::new();
     for (at, (node, budget_view)) in nodes.iter_mut().zip(budget_views).enumerate() {
-        let NodeBudgetState::NotReady { since, seconds } = budget_view.node else { continue };
+        let since = match budget_view.node {
+            NodeReadiness::Ready => continue,
+            NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => since,
+        };
         let reason = match skipped.classify(false, budget_view.desired) {
             NodeStanding::Ready | NodeStanding::Skipped => {
+                let seconds = since.map(|since| since.duration_until(now).as_secs());
+                let since = since.map(Timestamp::from);
                 Reason::SkippedUnreadyNode(NotReadyNode { since, seconds }.into())
             }
             NodeStanding::Counted => {

@@ -5,14 +5,14 @@ use crate::plan::document::{Action, Fate, PodPlan};
 use crate::plan::reason::Reason;
 use crate::steps::NodeUpdate;
 
-const NOT_READY: NodeBudgetState = NodeBudgetState::NotReady { since: None, seconds: Some(60) };
+const NOT_READY: NodeReadiness = NodeReadiness::NotReady { since: None };
 
 /// `count` nodes in one state, named after `prefix`, each with one pod that is replaced if it
 /// is outdated.
 fn nodes(
     prefix: &str,
     count: usize,
-    node: NodeBudgetState,
+    node: NodeReadiness,
     pod: PodBudgetState,
 ) -> Vec<(NodePlan, BudgetView)> {
     let reason =
@@ -81,8 +81,8 @@ fn codes(plans: &[NodePlan], action: Action) -> Vec<&'static str> {
 
 #[test]
 fn unready_pods_come_first_because_they_need_no_budget() {
-    let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
-    fleet.extend(nodes("b", 1, NodeBudgetState::Ready, PodBudgetState::OutdatedUnready));
+    let mut fleet = nodes("a", 2, NodeReadiness::Ready, PodBudgetState::OutdatedReady);
+    fleet.extend(nodes("b", 1, NodeReadiness::Ready, PodBudgetState::OutdatedUnready));
     let (plans, order) = scheduled(fleet, 1, 0);
     assert_eq!(order, ["b0", "a0", "a1"]);
     assert!(plans.iter().all(|plan| plan.wave == Some(1)));
@@ -91,7 +91,7 @@ fn unready_pods_come_first_because_they_need_no_budget() {
 #[test]
 fn unready_nodes_are_skipped_up_to_a_share_of_the_fleet() {
     // 5% of 60 is 3, rounded up.
-    let mut fleet = nodes("a", 56, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+    let mut fleet = nodes("a", 56, NodeReadiness::Ready, PodBudgetState::OutdatedReady);
     fleet.extend(nodes("b", 4, NOT_READY, PodBudgetState::OutdatedUnready));
     let (plans, order) = scheduled(fleet.clone(), 2, 0);
     assert_eq!(order.len(), 56);
@@ -109,7 +109,7 @@ fn unready_nodes_are_skipped_up_to_a_share_of_the_fleet() {
 
 #[test]
 fn at_least_one_unready_node_is_skipped() {
-    let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+    let mut fleet = nodes("a", 2, NodeReadiness::Ready, PodBudgetState::OutdatedReady);
     fleet.extend(nodes("b", 1, NOT_READY, PodBudgetState::OutdatedReady));
     let (plans, order) = scheduled(fleet, 1, 0);
     assert_eq!(order, ["a0", "a1"]);
@@ -119,7 +119,7 @@ fn at_least_one_unready_node_is_skipped() {
 /// The rollout does not count them either.
 #[test]
 fn nodes_that_are_not_eligible_never_count() {
-    let mut fleet = nodes("a", 40, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+    let mut fleet = nodes("a", 40, NodeReadiness::Ready, PodBudgetState::OutdatedReady);
     fleet.extend(nodes("b", 5, NOT_READY, PodBudgetState::OutdatedReady));
     let (_, ineligible) = fleet.last_mut().unwrap();
     ineligible.desired = false;
@@ -131,9 +131,9 @@ fn nodes_that_are_not_eligible_never_count() {
 
 #[test]
 fn failed_pods_use_up_the_budget_except_for_unready_pods() {
-    let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
-    fleet.extend(nodes("b", 1, NodeBudgetState::Ready, PodBudgetState::OutdatedUnready));
-    fleet.extend(nodes("c", 1, NodeBudgetState::Ready, PodBudgetState::Failed));
+    let mut fleet = nodes("a", 2, NodeReadiness::Ready, PodBudgetState::OutdatedReady);
+    fleet.extend(nodes("b", 1, NodeReadiness::Ready, PodBudgetState::OutdatedUnready));
+    fleet.extend(nodes("c", 1, NodeReadiness::Ready, PodBudgetState::Failed));
     let (plans, order) = scheduled(fleet.clone(), 1, 0);
     assert_eq!(order, ["b0"]);
     assert_eq!(codes(&plans, Action::Wait), ["maxUnavailableReached"; 2]);

@@ -119,7 +119,7 @@ impl Watch {
 
     /// The rollout is done: its gate has passed after its last new pod was available.
     fn done(&self, run: &Run) {
-        let up = run.sim.cluster.pods.iter().filter_map(Pod::up_since);
+        let up = run.sim.cluster.pods.iter().filter_map(Pod::up_since).map(Timestamp::from);
         let last = up.max().unwrap_or(Timestamp::MAX);
         assert!(self.passed.iter().any(|at| *at >= last), "no gate has passed after {last}");
     }
@@ -129,7 +129,8 @@ impl Watch {
         let is_canary = |node: &str| self.canaries.contains(node);
         let pods = run.sim.cluster.pods.iter();
         let canaries = pods.filter(|pod| pod.node().is_some_and(|it| is_canary(it.as_str())));
-        let ready: Vec<Timestamp> = canaries.filter_map(Pod::up_since).collect();
+        let ready: Vec<Timestamp> =
+            canaries.filter_map(Pod::up_since).map(Timestamp::from).collect();
         let Some(latest) = ready.iter().max() else { return };
         let end = *latest + SignedDuration::from_secs(SOAK);
         assert!(now >= end, "the soak is not over");
