@@ -21,8 +21,8 @@
 //! the bad template is live.
 //!
 //! The preflight request before a run is the first write of the run itself (`first_write`): one
-//! decision on the snapshot. If conflicts are forced, the resulting object is first tried as a patch,
-//! so that ownership does not move before all of it is accepted. A refusal for a missing
+//! decision on the snapshot. If conflicts are forced, the resulting object is first tried as a
+//! patch, so that ownership does not move before all of it is accepted. A refusal for a missing
 //! permission, later in the run, is an outcome like any other (`PauseReason::Refused`) while the
 //! live strategy is `OnDelete`.
 
@@ -115,9 +115,9 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
 
 /// One decision: takes the event, evaluates the cluster and returns the effects to perform now.
 ///
-/// The caller passes every event, and [`Event::Observed`] whenever the cluster has changed (one decision
-/// may cover many changes). Effects are performed in order; each request is answered once, by an event
-/// of a further decision. After [`Effect::Finish`], decisions have no effects.
+/// The caller passes every event, and [`Event::Observed`] whenever the cluster has changed (one
+/// decision may cover many changes). Effects are performed in order; each request is answered once,
+/// by an event of a further decision. After [`Effect::Finish`], decisions have no effects.
 pub fn decide(
     mut state: State,
     event: Event,

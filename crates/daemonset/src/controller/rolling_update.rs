@@ -1,5 +1,5 @@
-//! What one sync does of a rolling update: the outdated pods to delete within the budget, and with surge the
-//! new pods to create (upstream: `rollingUpdate`).
+//! What one sync does of a rolling update: the outdated pods to delete within the budget, and with
+//! surge the new pods to create (upstream: `rollingUpdate`).
 //!
 //! Candidates are in the order of node names; upstream uses the order of a hash map, so only the
 //! counts are equal. `manage` creates the missing pods in a later sync. The stricter waves of a

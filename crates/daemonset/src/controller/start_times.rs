@@ -42,6 +42,11 @@ impl StartTimes {
                 seen.entry(repository(image).to_owned()).or_default().extend(&times);
             }
         }
+        Self::of_images(seen)
+    }
+
+    /// Those of the images that have been observed often enough.
+    fn of_images(seen: BTreeMap<String, Times>) -> Self {
         let mut this = Self::default();
         for (image, times) in seen.into_iter().filter(|(_, times)| times.count >= ENOUGH) {
             this.fastest.extend(times.fastest().map(|time| (image.clone(), time)));
@@ -177,6 +182,22 @@ mod tests {
             assert_eq!(found, (Some(seconds(fastest)), Some(seconds(median)), times.len()));
         }
         assert_eq!((Times::default().fastest(), Times::default().median()), (None, None));
+    }
+
+    #[test]
+    fn two_pods_are_not_enough() {
+        let times = |pods| {
+            let mut times = Times::default();
+            times.add(Duration::from_secs(4), pods);
+            times
+        };
+        let starts = StartTimes::of_images(
+            [("few".to_owned(), times(2)), ("enough".to_owned(), times(3))].into(),
+        );
+        assert_eq!(starts.of(["few:1"]), None);
+        assert_eq!(starts.with_images(["few:1"]), None);
+        assert_eq!(starts.of(["few:1", "enough:1"]), Some((Duration::from_secs(4), 3)));
+        assert_eq!(starts.with_images(["few:1", "enough:1"]), Some(Duration::from_secs(4)));
     }
 
     #[test]
