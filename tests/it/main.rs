@@ -7,6 +7,7 @@ mod after;
 mod asking;
 mod bad_input;
 mod checks;
+mod circles;
 mod command_line;
 mod declared;
 mod dependencies;

@@ -10,6 +10,7 @@
 //! namespaces and the version. The number of DaemonSets does not matter.
 
 mod portion;
+mod sink;
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Display;
@@ -30,6 +31,8 @@ use super::request::{Accept, Call, Requests};
 use super::{Error, Kind, Permission, Resource, Verb, uri};
 use daemonset::model::NamespaceName;
 use portion::Portion;
+use sink::Next;
+pub(super) use sink::Sink;
 
 /// How often a list that expired is started again.
 const NEW_BEGINNINGS: u32 = 3;
@@ -81,24 +84,6 @@ impl List {
         let uri = uri::with_query(path, pairs.into_iter().chain(self.narrowed.pairs()));
         Call { accept, ..Call::list(Resource::Of(self.kind), uri) }
     }
-}
-
-/// Receives the objects of one list.
-pub(super) trait Sink: Send + 'static {
-    /// The formats that it reads for objects of a kind.
-    fn accepts(kind: Kind) -> Accept;
-
-    /// Adds one object; `index` is its place in the list, from 0.
-    fn object(&mut self, kind: Kind, index: usize, object: Encoded<'_>) -> Result<(), Error>;
-
-    /// Adds the objects of the next page, which were decoded apart.
-    fn append(&mut self, page: Self);
-
-    /// Whether any of the objects is owned by a record.
-    fn has_seen_record(&self) -> bool;
-
-    /// Sets the resource version of the list, where a watch can continue. Called before any object.
-    fn version(&mut self, _version: &str) {}
 }
 
 #[derive(Deserialize)]
@@ -223,14 +208,6 @@ impl<S: Sink, F: Fn() -> S + Sync> Fetch<'_, F> {
         let answer = self.requests.send_page(&call, &portion).await;
         answer.map_err(|failure| stopped(self.requests, self.list, failure, &call))
     }
-}
-
-/// The token in a page.
-struct Next {
-    /// The index of the page.
-    page: usize,
-    /// The token of the page after it; `None` for the last page.
-    token: Option<String>,
 }
 
 /// The tokens that are known so far.

@@ -15,6 +15,7 @@ mod interner;
 mod label_selector;
 mod labels;
 mod lease;
+mod lease_name;
 pub mod mask;
 mod min_ready;
 mod names;
@@ -53,7 +54,8 @@ pub use label_selector::{
     is_label_value,
 };
 pub use labels::Labels;
-pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates, lease_name};
+pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates};
+pub use lease_name::lease_name;
 pub use min_ready::MinReady;
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName};
 pub use neighbour::{Neighbour, NeighbourQuery, Neighbours};

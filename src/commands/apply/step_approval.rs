@@ -3,6 +3,7 @@
 //! The target is planned as `ds-apply apply` plans it, because an approval is of one template. Not
 //! here: the user's approval of a plan (`approve`).
 
+mod args;
 mod request;
 mod shown;
 
@@ -11,55 +12,12 @@ use super::identity;
 use super::session::Session;
 use crate::error::{ApprovalError, Error};
 use crate::exit::Exit;
-use crate::flags::name::{GivenName, NAME};
-use crate::flags::{GlobalFlags, OwnershipFlags, SourceFlags, heading};
-use crate::output::{Format, formats};
+use crate::flags::GlobalFlags;
+pub(crate) use args::Args;
 use daemonset::model::{Approval, DaemonSetKey};
 use planner::approval::ApprovalStatus;
 use request::Request;
 use shown::Shown;
-use source::ReferenceName;
-
-/// Approve a step of a rollout that waits for it (`approve: true` in a policy)
-///
-/// Reads the manifests and the policy as apply does, shows which nodes run the new revision and
-/// since when, and asks. The approval is of this template and of this step: after another commit,
-/// an edit of the step, a failure or a rollback it is void. Until the step before it is done, it is
-/// refused (exit code 6). It starts nothing: the next run of ds-apply continues the rollout.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Args {
-    /// DaemonSet: NAME or ds/NAME (in the namespace of -n), or NAMESPACE/NAME
-    #[arg(value_name = NAME)]
-    pub(super) name: GivenName,
-
-    /// The step, by its name in the policy
-    #[arg(value_name = "STEP")]
-    step: String,
-
-    /// Approve without asking
-    #[arg(short, long)]
-    yes: bool,
-
-    /// Show what would be approved, and end; nothing is asked and nothing is written
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-
-    #[command(flatten)]
-    source: SourceFlags,
-
-    /// Require the commit to be in the history of this reference: `refs/remotes/origin/main`
-    #[arg(long, value_name = "REF", help_heading = heading::SOURCE, conflicts_with = "filename")]
-    require_ref: Option<ReferenceName>,
-
-    #[command(flatten)]
-    ownership: OwnershipFlags,
-
-    /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    #[arg(value_parser = formats([Format::Text, Format::Json]))]
-    #[arg(help_heading = heading::OUTPUT)]
-    output: Format,
-}
 
 pub(super) async fn run(
     args: &Args,

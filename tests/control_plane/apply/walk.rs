@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::workspace::Workspace;
 use super::*;
+use crate::harness::kubernetes;
 
 /// The markers of the walk in the guide.
 const BEGIN: &str = "<!-- walk -->";
@@ -39,6 +40,9 @@ fn timeless(text: &str) -> String {
 
 #[test]
 fn the_guides_walk_shows_the_real_output() {
+    if !kubernetes::since(36, "the guide shows the newest version, and hashes of its templates") {
+        return;
+    }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/apply.md");
     let page = fs::read_to_string(page).unwrap();
     let (_, walk) = page.split_once(BEGIN).unwrap();

@@ -2,7 +2,7 @@
 
 use futures::channel::mpsc::UnboundedSender;
 
-use super::{Next, Sink};
+use super::sink::{Next, Sink};
 use crate::answer::Receive;
 use crate::decode::Encoded;
 use crate::decode::protobuf::page::PageReader;

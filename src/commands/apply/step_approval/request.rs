@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::Args;
+use super::args::Args;
 use crate::commands::apply::command::default_namespace;
 use crate::error::{ApprovalError, Error, Place};
 use crate::flags::{GlobalFlags, NarrowFlags, SourceFlags};
