@@ -48,9 +48,9 @@ impl StartTimes {
     /// Those of the images that have been observed often enough.
     fn of_images(seen: BTreeMap<String, Times>) -> Self {
         let mut this = Self::default();
-        for (image, times) in seen.into_iter().filter(|(_, times)| times.count >= ENOUGH) {
+        for (image, times) in seen.into_iter().filter(|(_, times)| times.count() >= ENOUGH) {
             this.fastest.extend(times.fastest().map(|time| (image.clone(), time)));
-            this.by_image.extend(times.median().map(|time| (image, (time, times.count))));
+            this.by_image.extend(times.median().map(|time| (image, (time, times.count()))));
         }
         this
     }
@@ -86,36 +86,34 @@ fn start_time(pod: &Pod) -> Option<Duration> {
     (time >= Duration::from_secs(1)).then_some(time)
 }
 
-/// Start times. They are whole seconds, so many pods have the same.
+/// Start times: the number of pods, by their time. Times are whole seconds, so many pods have the same.
 #[derive(Debug, Default)]
-struct Times {
-    /// The number of pods, by their time.
-    pods: BTreeMap<Duration, usize>,
-    /// The number of all pods.
-    count: usize,
-}
+struct Times(BTreeMap<Duration, usize>);
 
 impl Times {
     fn add(&mut self, time: Duration, pods: usize) {
-        *self.pods.entry(time).or_default() += pods;
-        self.count += pods;
+        *self.0.entry(time).or_default() += pods;
     }
 
     fn extend(&mut self, others: &Self) {
-        others.pods.iter().for_each(|(time, pods)| self.add(*time, *pods));
+        others.0.iter().for_each(|(time, pods)| self.add(*time, *pods));
+    }
+
+    fn count(&self) -> usize {
+        self.0.values().sum()
     }
 
     fn fastest(&self) -> Option<Duration> {
-        self.pods.keys().next().copied()
+        self.0.keys().next().copied()
     }
 
     /// The median: of an even number, the lower one in the middle.
     fn median(&self) -> Option<Duration> {
-        let mut upto = 0;
-        let mut times = self.pods.iter();
+        let (count, mut upto) = (self.count(), 0);
+        let mut times = self.0.iter();
         let middle = times.find(|(_, pods)| {
             upto += *pods;
-            2 * upto >= self.count
+            2 * upto >= count
         });
         middle.map(|(time, _)| *time)
     }
@@ -178,7 +176,7 @@ mod tests {
             all.add(seconds(times[0]), 1);
             times[1..].iter().for_each(|time| rest.add(seconds(*time), 1));
             all.extend(&rest);
-            let found = (all.fastest(), all.median(), all.count);
+            let found = (all.fastest(), all.median(), all.count());
             assert_eq!(found, (Some(seconds(fastest)), Some(seconds(median)), times.len()));
         }
         assert_eq!((Times::default().fastest(), Times::default().median()), (None, None));

@@ -11,7 +11,7 @@ use super::document::{Action, NodePlan};
 use super::reason::{NotReadyNode, PodNotReady, Reason};
 use crate::classification::Availability;
 use daemonset::controller::placement::Placement;
-use daemonset::model::{MinReady, Node, NodeReadiness, Pod};
+use daemonset::model::{MinReady, Node, Pod};
 
 /// Adds the failures of a node's pods to the reasons of its plan, unless they are there already.
 pub(super) fn add_ailments(daemon_set_view: &DaemonSetView<'_>, plan: &mut NodePlan) {
@@ -95,14 +95,7 @@ fn reasons(
 
 /// The reason `NodeNotReady`, if the node is not Ready.
 pub fn node_not_ready(node: &Node, now: Timestamp) -> Option<Reason> {
-    match node.readiness {
-        NodeReadiness::Ready => None,
-        NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
-            let seconds = since.map(|since| since.duration_until(now).as_secs());
-            let since = since.map(Timestamp::from);
-            Some(Reason::NodeNotReady(NotReadyNode { since, seconds }.into()))
-        }
-    }
+    NotReadyNode::of(node.readiness, now).map(|it| Reason::NodeNotReady(it.into()))
 }
 
 /// The reason why a pod is not available.

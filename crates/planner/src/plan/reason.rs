@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use daemonset::controller::placement::Obstacle;
 use daemonset::controller::reasons::DeleteReason;
-use daemonset::model::{PodName, RevisionNumber};
+use daemonset::model::{NodeReadiness, PodName, RevisionNumber};
 
 /// Code of [`Reason::Superseded`].
 pub(super) const SUPERSEDED: &str = "superseded";
@@ -123,6 +123,19 @@ pub struct NotReadyNode {
     /// Seconds since then, at the time of the snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<i64>,
+}
+
+impl NotReadyNode {
+    /// Of a node with this readiness; `None` if it is Ready.
+    pub(super) fn of(readiness: NodeReadiness, now: Timestamp) -> Option<Self> {
+        match readiness {
+            NodeReadiness::Ready => None,
+            NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => Some(Self {
+                since: since.map(Timestamp::from),
+                seconds: since.map(|since| since.duration_until(now).as_secs()),
+            }),
+        }
+    }
 }
 
 /// What is known of a pod that is not Ready.

@@ -15,9 +15,9 @@ pub(super) struct Checks {
     pub(super) answered: BTreeMap<String, Answered>,
     /// The last time at which each check passed, by the step that was in progress: a step that is
     /// done stays so until that is noted.
-    pub(super) passed: BTreeMap<String, BTreeMap<String, Timestamp>>,
+    passed: BTreeMap<String, BTreeMap<String, Timestamp>>,
     /// Number of samples that have failed, by check: of those that are only known at the moment.
-    pub(super) failed_samples: BTreeMap<String, u32>,
+    failed_samples: BTreeMap<String, u32>,
     /// Since when each check is unknown: a run that waits before its first node notes nothing.
     pub(super) unknown_since: BTreeMap<String, Timestamp>,
     /// Whether that has what the pause of an earlier run says.

@@ -105,15 +105,10 @@ fn skip_unready_nodes(
     let mut skipped = SkippedNodes::of(skip, desired);
     let mut counting = Vec::new();
     for (at, (node, budget_view)) in nodes.iter_mut().zip(budget_views).enumerate() {
-        let since = match budget_view.node {
-            NodeReadiness::Ready => continue,
-            NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => since,
-        };
+        let Some(not_ready) = NotReadyNode::of(budget_view.node, now) else { continue };
         let reason = match skipped.classify(false, budget_view.desired) {
             NodeStanding::Ready | NodeStanding::Skipped => {
-                let seconds = since.map(|since| since.duration_until(now).as_secs());
-                let since = since.map(Timestamp::from);
-                Reason::SkippedUnreadyNode(NotReadyNode { since, seconds }.into())
+                Reason::SkippedUnreadyNode(not_ready.into())
             }
             NodeStanding::Counted => {
                 counting.push(at);
