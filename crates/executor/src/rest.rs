@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Number of nodes per millisecond of rest after a decision. Changes during the rest are evaluated
 /// together; otherwise each change in a large cluster would cost an evaluation of all nodes.
-const NODES_A_MILLISECOND: usize = 10;
+const NODES_A_MILLISECOND: usize = 50;
 
 /// The rest after an evaluation of this many nodes.
 pub(super) fn rest(nodes: usize) -> Duration {

@@ -30,6 +30,7 @@ use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use executor::Interrupt;
 use planner::check_answers::CheckAnswers;
 use planner::plan::ClusterSummary;
+use planner::words::count;
 
 /// The first line of the output, and the beginning of each heading.
 const REHEARSAL: &str = "REHEARSAL";
@@ -215,8 +216,8 @@ fn read_answers(file: &Path) -> Result<CheckAnswers, Error> {
 fn summary(nodes: usize, began: Timestamp, ended: Timestamp) -> String {
     let took = SignedDuration::from_secs(ended.duration_since(began).as_secs());
     format!(
-        "{REHEARSAL}  {nodes} nodes: {took:#} of the cluster's time; no changes were made to the \
-         cluster\n"
+        "{REHEARSAL}  {}: {took:#} of the cluster's time; no changes were made to the cluster\n",
+        count(nodes, "node"),
     )
 }
 
@@ -227,10 +228,10 @@ mod tests {
     #[test]
     fn the_summary_has_the_duration() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let text = summary(412, at(0), at(3_725));
+        let text = summary(1_412, at(0), at(3_725));
         assert_eq!(
             text,
-            "REHEARSAL  412 nodes: 1h 2m 5s of the cluster's time; no changes were made to the \
+            "REHEARSAL  1,412 nodes: 1h 2m 5s of the cluster's time; no changes were made to the \
              cluster\n"
         );
     }

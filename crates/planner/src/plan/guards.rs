@@ -13,7 +13,7 @@ use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
 use super::waves::{BlockedStep, Blockers};
-use crate::words::{agree, count};
+use crate::words::{agree, count, grouped};
 use daemonset::model::{
     Calendar, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Opening, PolicySpec, Snapshot,
 };
@@ -300,10 +300,10 @@ fn mass_eviction(
     }
     let not_yet = match to_come {
         0 => String::new(),
-        _ => format!(" ({to_come} of them have no pod yet)"),
+        _ => format!(" ({} of them have no pod yet)", grouped(to_come)),
     };
     let message = format!(
-        "{} {} all at once, regardless of the update strategy{not_yet}; at most {allowed} may be \
+        "{} {} all at once, regardless of the update strategy{not_yet}; at most {} may be \
          unavailable",
         count(nodes, "node"),
         agree(
@@ -311,6 +311,7 @@ fn mass_eviction(
             "is no longer eligible, and the controller deletes its pods",
             "are no longer eligible, and the controller deletes their pods"
         ),
+        grouped(allowed),
     );
     Some(plan.guard(GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
 }
@@ -334,10 +335,13 @@ fn deadlock(
     let waiting = blocked.clone().count();
     let (count, allowed) = blocked.into_iter().next()?;
     let message = format!(
-        "the plan cannot finish: {count} already unavailable, at most {allowed} allowed, and \
-         the plan does not fix them ({}); {waiting} outdated {} indefinitely. Fix these nodes \
-         first, or roll back to a template that works on them",
+        "the plan cannot finish: {} already unavailable, at most {} allowed, and the plan does not \
+         fix them ({}); {} outdated {} indefinitely. Fix these nodes first, or roll back to a \
+         template that works on them",
+        grouped(count),
+        grouped(allowed),
         why_unavailable(daemon_set_view, unavailable),
+        grouped(waiting),
         agree(waiting, "pod waits", "pods wait")
     );
     Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), unavailable.to_vec()))
@@ -354,11 +358,13 @@ fn deadlock_in_step(
     }
     let BlockedStep { name, allowed, limit, unavailable, waiting } = step;
     let message = format!(
-        "step {name} cannot finish: {} already unavailable, at most {allowed} allowed in it \
-         ({limit}), and the step does not fix them ({}); {waiting} outdated {} indefinitely. Fix \
-         these nodes first, or select them in this step or an earlier one",
-        unavailable.len(),
+        "step {name} cannot finish: {} already unavailable, at most {} allowed in it ({limit}), and \
+         the step does not fix them ({}); {} outdated {} indefinitely. Fix these nodes first, or \
+         select them in this step or an earlier one",
+        grouped(unavailable.len()),
+        grouped(*allowed),
         why_unavailable(daemon_set_view, unavailable),
+        grouped(*waiting),
         agree(*waiting, "pod waits", "pods wait")
     );
     Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), unavailable.clone()))

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::grouped;
 use daemonset::controller::placement::Obstacle;
 use daemonset::controller::reasons::DeleteReason;
 use daemonset::model::{NodeReadiness, PodName, RevisionNumber};
@@ -288,10 +289,12 @@ impl fmt::Display for Reason {
             ),
             Self::UnreadyNodeCounts { unready, skippable } => write!(
                 f,
-                "node NotReady, counted as unavailable: {unready} NotReady nodes, at most \
-                 {skippable} skipped"
+                "node NotReady, counted as unavailable: {} NotReady nodes, at most {} skipped",
+                grouped(*unready),
+                grouped(*skippable)
             ),
             Self::MaxUnavailableReached { unavailable, allowed } => {
+                let (unavailable, allowed) = (grouped(*unavailable), grouped(*allowed));
                 write!(
                     f,
                     "`maxUnavailable` reached: {unavailable} unavailable, at most {allowed} allowed"

@@ -18,8 +18,8 @@
 //! is a slot for it (`shared`). Pods that are not Ready need neither: their deletion disturbs nothing.
 //!
 //! The ramp limits both: how many nodes may be in flight at once, which is one, and one more for each
-//! node that this run has finished, up to the budget ([`Ramp::window`]). At most [`MAX_REQUESTS`]
-//! deletes are under way. Nothing is deleted while a pod that this run replaced has restarted and is
+//! node that this run has finished, up to the budget ([`Ramp::window`]). No more than [`max_deletes`]
+//! deletes are pending. Nothing is deleted while a pod that this run replaced has restarted and is
 //! not available, while more nodes than the budget allows have lost their Ready pod within 60 s, or
 //! while a check is asked (`pace`).
 //!
@@ -48,13 +48,23 @@ use crate::shared::{Slots, Turn};
 use crate::steps::{DomainProgress, Evaluation, WaitsFor};
 use daemonset::model::{NodeName, Pod, PodReadiness};
 
-/// Maximum number of pending deletes: that many may still be executed after the lock is lost.
-pub(super) const MAX_REQUESTS: usize = 16;
+/// Maximum number of pending deletes, on up to 8,000 nodes.
+const MIN_PENDING: usize = 16;
+
+/// Number of nodes for each pending delete of a larger fleet. As the rest after a decision grows with
+/// the nodes, too, all fleets from 8,000 nodes on have up to 100 deletes in a second.
+const NODES_A_DELETE: u32 = 500;
 
 /// Time that an outdated pod must have been NotReady before its deletion costs nothing, and within
 /// which a pod counts as having lost Ready just now: after a long outage of the API server, the pods
 /// of a whole fleet are NotReady for some seconds.
 const LONG_NOT_READY: SignedDuration = SignedDuration::from_secs(60);
+
+/// Maximum number of pending deletes of a DaemonSet with so many desired nodes. A later decision to stop
+/// does not revoke them. Of more than 16, the lock lets only 16 be sent at a time.
+pub(super) fn max_deletes(desired: u32) -> usize {
+    usize::try_from(desired / NODES_A_DELETE).unwrap_or(usize::MAX).max(MIN_PENDING)
+}
 
 /// The actor that replaces pods.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +161,8 @@ struct Replacement<'s, 'a> {
     shared: Option<Shared<'s>>,
     /// Number of pods that may still be deleted, by the extent.
     left: usize,
+    /// Number of nodes that count as unavailable.
+    unavailable: u32,
 }
 
 impl<'s, 'a> Replacement<'s, 'a> {
@@ -167,7 +179,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
                 usize::try_from(count.saturating_sub(state.pods.count)).unwrap_or(usize::MAX)
             }
         };
-        Self { view, state, extent, steps, shared, left }
+        Self { view, state, extent, steps, shared, left, unavailable: view.unavailable() }
     }
 
     fn next(&self) -> Next {
@@ -206,7 +218,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
             return Next::MayNotBegin(self.steps.held_back_by.clone());
         }
         if outdated > 0 {
-            let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
+            let (unavailable, allowed) = (self.unavailable, self.allowed());
             return Next::Stalled(Stall::Budget { unavailable, allowed, outdated });
         }
         if self.left > 0 && self.lacks_images() { Next::NotPulled } else { Next::NothingLeft }
@@ -266,7 +278,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
                 Turn::MayNotBegin(waits_for) => wait = Some(waits_for),
             }
         }
-        let has_room = self.view.unavailable() < self.allowed();
+        let has_room = self.unavailable < self.allowed();
         let (taken, allowed) = slots.numbers();
         match wait {
             _ if is_its_turn && has_room && until_they_move.is_some() => until_they_move,
@@ -296,7 +308,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
     }
 
     fn deletes(&self) -> Vec<Delete> {
-        let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
+        let room = self.requests();
         let retries: Vec<Delete> = self.retries().take(room).collect();
         let room = room - retries.len();
         let free = self.may_begin().filter(|outdated| self.is_free(outdated.pod));
@@ -314,6 +326,11 @@ impl<'s, 'a> Replacement<'s, 'a> {
         retries.into_iter().chain(within).collect()
     }
 
+    /// Number of deletes that may still be sent.
+    fn requests(&self) -> usize {
+        max_deletes(self.view.desired).saturating_sub(self.state.deletes_out())
+    }
+
     /// Number of nodes that may still be put in flight.
     fn ramp(&self) -> u32 {
         let in_flight =
@@ -325,7 +342,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
     /// Whether an outdated pod may be deleted without making another node unavailable: its deletion
     /// costs nothing, or it is not Ready and all unavailable nodes are within the budget.
     fn is_free(&self, pod: &Pod) -> bool {
-        let within = self.view.unavailable() <= self.view.allowed;
+        let within = self.unavailable <= self.view.allowed;
         self.costs_nothing(pod) || (within && !pod.is_ready())
     }
 
@@ -358,7 +375,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
             Some(RequestState::RetryAt(at)) => *at <= self.view.now,
             Some(RequestState::Idle | RequestState::Out) | None => false,
         });
-        let room = self.view.unavailable() <= self.view.allowed;
+        let room = self.unavailable <= self.view.allowed;
         let due =
             due.filter(move |(_, pod)| !pod.is_ready() || (room && self.view.is_available(pod)));
         due.map(|(node_view, pod)| self.delete(node_view, pod, Cost::Nothing))
@@ -373,7 +390,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
             self.shared.is_some_and(|it| !it.slots.has(outdated.name()))
         };
         available.sort_by_key(|outdated| (self.steps.waves[outdated.at], takes_slot(outdated)));
-        let (unavailable, allowed) = (self.view.unavailable(), self.allowed());
+        let (unavailable, allowed) = (self.unavailable, self.allowed());
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
         let mut rooms: Vec<u32> = self.steps.domains.iter().map(DomainProgress::room).collect();
         let mut slots = self.shared.map(|shared| shared.slots.clone());

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::outcome::{NotPulled, PodFailure};
 use super::request::{Delete, Purpose};
 use crate::steps::WaitsFor;
-use crate::words::{agree, count};
+use crate::words::{agree, count, grouped};
 use daemonset::model::{NodeName, RevisionName};
 
 /// One progress report.
@@ -205,16 +205,21 @@ impl fmt::Display for Progress {
         } = self;
         write!(
             f,
-            "{updated} of {desired} updated, {available} available, {recovering} recovering; \
-             {} unavailable, at most {allowed} allowed",
-            unavailable.saturating_sub(*awaiting_first_pod)
+            "{} of {} updated, {} available, {} recovering; {} unavailable, at most {} allowed",
+            grouped(*updated),
+            grouped(*desired),
+            grouped(*available),
+            grouped(*recovering),
+            grouped(unavailable.saturating_sub(*awaiting_first_pod)),
+            grouped(*allowed),
         )?;
         if *may_surge > 0 {
+            let (surging, may_surge) = (grouped(*surging), grouped(*may_surge));
             write!(f, "; {surging} surging, at most {may_surge} allowed")?;
         }
         if *awaiting_first_pod > 0 {
-            write!(f, "; {awaiting_first_pod} waiting for their first pod")?;
+            write!(f, "; {} waiting for their first pod", grouped(*awaiting_first_pod))?;
         }
-        if *skipped > 0 { write!(f, "; {skipped} skipped") } else { Ok(()) }
+        if *skipped > 0 { write!(f, "; {} skipped", grouped(*skipped)) } else { Ok(()) }
     }
 }

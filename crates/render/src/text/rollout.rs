@@ -4,7 +4,7 @@
 use crate::neutral;
 use crate::view::{BudgetUse, RolloutView, Series, roughly};
 use planner::rollout::RunHistory;
-use planner::words::count;
+use planner::words::{count, grouped};
 
 /// The maximum number of columns of a chart.
 const COLUMNS: u32 = 60;
@@ -106,7 +106,7 @@ fn waiting(rollout: &RolloutView<'_>, axis: Axis, is_first: bool) -> Option<[Str
 /// `at most 4, budget 4; 1 node skipped`.
 fn most_words(rollout: &RolloutView<'_>, series: Series, most: u32) -> String {
     let allowed = rollout.uses.iter().filter_map(|it| series.allowed(it)).max();
-    let budget = allowed.map_or(String::new(), |allowed| format!(", budget {allowed}"));
+    let budget = allowed.map_or(String::new(), |allowed| format!(", budget {}", grouped(allowed)));
     let skipped = match rollout.skipped {
         skipped if skipped > 0 && series == Series::Unavailable => {
             let nodes = count(usize::try_from(skipped).unwrap_or(usize::MAX), "node");
@@ -114,7 +114,7 @@ fn most_words(rollout: &RolloutView<'_>, series: Series, most: u32) -> String {
         }
         _none => String::new(),
     };
-    format!("at most {most}{budget}{skipped}")
+    format!("at most {}{budget}{skipped}", grouped(most))
 }
 
 /// The highest value in these seconds. A value holds until the next one.

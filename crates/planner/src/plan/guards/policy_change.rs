@@ -2,6 +2,7 @@
 //! after the merge.
 
 use crate::plan::document::{DaemonSetPlan, Guard, GuardCode, Strategy};
+use crate::words::grouped;
 use daemonset::model::{DesiredDaemonSet, LoosenedPolicy, PolicySpec};
 
 /// The guard of a DaemonSet whose RolloutPolicy the change loosens.
@@ -32,7 +33,7 @@ fn pace(strategy: Strategy, policy: Option<&PolicySpec>) -> String {
         Strategy::OnDelete => "pods are replaced only after they are deleted manually".to_owned(),
         Strategy::RollingUpdate { max_unavailable, max_surge: _, desired } => {
             let most = policy.map_or(max_unavailable, |it| it.stricter(max_unavailable, desired));
-            format!("at most {most} of {desired} nodes unavailable")
+            format!("at most {} of {} nodes unavailable", grouped(most), grouped(desired))
         }
     }
 }

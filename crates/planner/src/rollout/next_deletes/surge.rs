@@ -1,6 +1,6 @@
 //! The next action of a rollout that ends in a surge: before it, and while the controller surges.
 
-use super::{MAX_REQUESTS, Next, Replacement};
+use super::{Next, Replacement};
 use crate::rollout::outcome::ControllerWork;
 use crate::rollout::request::Delete;
 use crate::rollout::state::{Stall, State};
@@ -46,8 +46,7 @@ impl Replacement<'_, '_> {
         if !self.steps.is_last() {
             return self.next();
         }
-        let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
-        let retries: Vec<Delete> = self.retries().take(room).collect();
+        let retries: Vec<Delete> = self.retries().take(self.requests()).collect();
         if !retries.is_empty() {
             return Next::Delete(retries);
         }

@@ -7,7 +7,7 @@ use super::{Attempt, FailureCause, PodFailure};
 use crate::checks::CheckFinding;
 use crate::plan::Age;
 use crate::rollout::event::Failure;
-use crate::words::count;
+use crate::words::{count, grouped};
 use daemonset::model::{NodeName, PullProblem, RevisionName, RevisionNumber};
 
 /// The reason why a run paused.
@@ -190,15 +190,17 @@ impl fmt::Display for PauseReason {
             ),
             Self::MaxUnavailableReached { unavailable, allowed, seconds } => write!(
                 f,
-                "`maxUnavailable` reached for {}: {unavailable} unavailable, at most {allowed} \
-                 allowed",
-                Age(*seconds)
+                "`maxUnavailable` reached for {}: {} unavailable, at most {} allowed",
+                Age(*seconds),
+                grouped(*unavailable),
+                grouped(*allowed)
             ),
             Self::SharedBudgetReached { taken, allowed, seconds } => write!(
                 f,
-                "`sharedBudget` reached for {}: {} disturbed, at most {allowed} allowed",
+                "`sharedBudget` reached for {}: {} disturbed, at most {} allowed",
                 Age(*seconds),
-                count(*taken, "node")
+                count(*taken, "node"),
+                grouped(*allowed)
             ),
             Self::OldPodsRemain { nodes, seconds } => write!(
                 f,
@@ -216,9 +218,10 @@ impl fmt::Display for PauseReason {
             }
             Self::NotPulled { nodes, skippable } => write!(
                 f,
-                "images could not be pulled to {}, at most {skippable} may be skipped; no pod there \
-                 was deleted",
-                count(nodes.len(), "node")
+                "images could not be pulled to {}, at most {} may be skipped; no pod there was \
+                 deleted",
+                count(nodes.len(), "node"),
+                grouped(*skippable)
             ),
             Self::Blind { seconds } => {
                 write!(f, "the cluster could not be observed for {}", Age(*seconds))

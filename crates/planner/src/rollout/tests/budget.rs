@@ -5,6 +5,7 @@ use serde_json::json;
 use super::run::{Post, Run};
 use super::sim::{Fate, Sim};
 use crate::plan::Reason;
+use crate::rollout::next_deletes::max_deletes;
 use crate::rollout::{Cost, Event, Outcome, PauseReason, Report};
 use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
 use crate::steps::WaitKind;
@@ -170,8 +171,10 @@ fn recently_ready_pods_wait() {
 
 #[test]
 fn the_number_of_pending_deletes_is_limited() {
-    let deletes = first_deletes(Sim::of(40, &json!("100%")));
-    assert_eq!(deletes.len(), super::super::next_deletes::MAX_REQUESTS);
+    assert_eq!(first_deletes(Sim::of(40, &json!("100%"))).len(), 16);
+    for (desired, most) in [(0, 16), (8_499, 16), (8_500, 17), (100_000, 200)] {
+        assert_eq!(max_deletes(desired), most, "{desired} nodes");
+    }
 }
 
 #[test]
