@@ -53,14 +53,23 @@ fn main() {
         .without(Component::Kwok)
         .start();
     let folder = load::load(&plane, nodes);
-    let mut bench = Bench { server: Server::of(&plane), is_counted: false, rows: Vec::new() };
+    let ways = ways(&plane, folder.path());
+    let rows = ways.iter().map(|(name, _)| Row { name: name.clone(), taken: Vec::new() }).collect();
+    let mut bench = Bench { server: Server::of(&plane), is_counted: false, rows };
     for round in 0..=rounds {
         // The first round fills caches and is not counted.
         bench.is_counted = round > 0;
-        bench.round(&plane, folder.path());
+        // Each begins at another one: work that the server does from time to time meets them all.
+        let (later, first) = ways.split_at(round % ways.len());
+        for (name, way) in first.iter().chain(later) {
+            bench.measure(name, || way.go(&plane));
+        }
     }
     bench.is_counted = true;
-    bench.run("kubectl get nodes,pods -A -o json", &plane.kubectl_command(&KUBECTL));
+    let kubectl = Way::Program(plane.kubectl_command(&KUBECTL));
+    let name = format!("kubectl {}", KUBECTL.join(" "));
+    bench.rows.push(Row { name: name.clone(), taken: Vec::new() });
+    bench.measure(&name, || kubectl.go(&plane));
     println!(
         "{nodes} nodes, {} pods, {rounds} rounds: medians (least), relative to `{REFERENCE}`.\n",
         nodes * 6
@@ -89,6 +98,52 @@ struct Taken {
     bytes: u64,
 }
 
+/// A way of reading the cluster.
+enum Way {
+    Transfer(Format, Encoding),
+    Program(Command),
+}
+
+impl Way {
+    /// Reads it once; returns the bytes too, if they are known.
+    fn go(&self, plane: &ControlPlane) -> (Sampled, u64) {
+        match self {
+            Self::Transfer(format, encoding) => {
+                let (wall, bytes) = transfer::transfer(plane, *format, *encoding);
+                (Sampled { wall, ..Sampled::default() }, bytes)
+            }
+            Self::Program(command) => {
+                let mut again = Command::new(command.get_program());
+                again.args(command.get_args()).stdout(Stdio::null()).stderr(Stdio::null());
+                for (name, value) in command.get_envs() {
+                    again.env(name, value.unwrap_or_default());
+                }
+                (process::run(&mut again, 0), 0)
+            }
+        }
+    }
+}
+
+/// The ways that are measured by turns, by name.
+fn ways(plane: &ControlPlane, manifests: &std::path::Path) -> Vec<(String, Way)> {
+    let transfers = [
+        (REFERENCE, Format::Protobuf, Encoding::Identity),
+        ("transfer, protobuf, gzip", Format::Protobuf, Encoding::Gzip),
+        ("transfer, JSON", Format::Json, Encoding::Identity),
+        ("transfer, JSON, gzip", Format::Json, Encoding::Gzip),
+    ];
+    let transfers = transfers
+        .map(|(name, format, encoding)| (name.to_owned(), Way::Transfer(format, encoding)));
+    let others = std::env::args().skip(1).filter(|it| it.contains('/'));
+    let own = (env!("CARGO_BIN_EXE_ds-plan").to_owned(), OWN.to_owned());
+    let programs = others.map(|path| (path.clone(), path)).chain([own]).map(|(program, name)| {
+        let mut plan = Command::new(program);
+        plan.arg("-f").arg(manifests).arg("--kubeconfig").arg(plane.kubeconfig_path());
+        (name, Way::Program(plan))
+    });
+    transfers.into_iter().chain(programs).collect()
+}
+
 struct Bench {
     server: Server,
     is_counted: bool,
@@ -96,38 +151,6 @@ struct Bench {
 }
 
 impl Bench {
-    fn round(&mut self, plane: &ControlPlane, manifests: &std::path::Path) {
-        for (name, format, encoding) in [
-            (REFERENCE, Format::Protobuf, Encoding::Identity),
-            ("transfer, protobuf, gzip", Format::Protobuf, Encoding::Gzip),
-            ("transfer, JSON", Format::Json, Encoding::Identity),
-            ("transfer, JSON, gzip", Format::Json, Encoding::Gzip),
-        ] {
-            self.measure(name, || {
-                let (wall, bytes) = transfer::transfer(plane, format, encoding);
-                (Sampled { wall, ..Sampled::default() }, bytes)
-            });
-        }
-        let others = std::env::args().skip(1).filter(|it| it.contains('/'));
-        let own = env!("CARGO_BIN_EXE_ds-plan").to_owned();
-        for (program, name) in
-            others.map(|path| (path.clone(), path)).chain([(own, OWN.to_owned())])
-        {
-            let mut plan = Command::new(program);
-            plan.arg("-f").arg(manifests).arg("--kubeconfig").arg(plane.kubeconfig_path());
-            self.run(&name, &plan);
-        }
-    }
-
-    fn run(&mut self, name: &str, command: &Command) {
-        let mut again = Command::new(command.get_program());
-        again.args(command.get_args()).stdout(Stdio::null()).stderr(Stdio::null());
-        for (name, value) in command.get_envs() {
-            again.env(name, value.unwrap_or_default());
-        }
-        self.measure(name, || (process::run(&mut again, 0), 0));
-    }
-
     fn measure(&mut self, name: &str, what: impl FnOnce() -> (Sampled, u64)) {
         let before = self.server.cpu();
         let (sampled, bytes) = what();
@@ -137,11 +160,8 @@ impl Bench {
         if !self.is_counted {
             return;
         }
-        let at = self.rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
-            self.rows.push(Row { name: name.to_owned(), taken: Vec::new() });
-            self.rows.len() - 1
-        });
-        self.rows[at].taken.push(Taken { sampled, server, bytes });
+        let row = self.rows.iter_mut().find(|row| row.name == name).unwrap();
+        row.taken.push(Taken { sampled, server, bytes });
     }
 
     fn print(&self) {

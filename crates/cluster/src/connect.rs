@@ -6,6 +6,7 @@
 //! `~/.kube/config`. Without any file, the pod's service account. kube itself reads `HTTPS_PROXY`,
 //! `NO_PROXY` and the address of the API server from the pod's environment.
 
+mod buffered;
 mod client;
 
 use std::env;

@@ -1,14 +1,18 @@
 //! Whether pages of lists are asked for uncompressed.
 //!
 //! Compression costs the server a sixth of the time that it needs for a page, and saves nothing
-//! where the connection is fast. So a page that arrived fast although it was compressed is followed
-//! by uncompressed ones, until one of them does not arrive fast.
+//! where the connection is fast. So pages are uncompressed once an answer came from nearby, or a page
+//! arrived fast although it was compressed; until an uncompressed page does not arrive fast.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// The speed of a fast connection in bytes per second: a fifth of Gigabit Ethernet.
 const FAST: u128 = 25 << 20;
+
+/// The longest time between a request and its answer from nearby: from the same data centre, and not
+/// through the internet.
+const NEARBY: Duration = Duration::from_millis(5);
 
 /// The smallest answer whose speed is measured, in bytes. Servers compress answers of 128 KiB and
 /// more.
@@ -29,6 +33,13 @@ impl Link {
         self.0.load(Ordering::Relaxed) == IS_FAST
     }
 
+    /// Notes the time from a request to the begin of its answer.
+    pub(super) fn answered(&self, took: Duration) {
+        if took <= NEARBY {
+            self.changes(UNKNOWN, IS_FAST);
+        }
+    }
+
     /// Notes the size of a page after decompression, and the time in which it arrived.
     pub(super) fn observe(&self, bytes: usize, took: Duration, was_plain: bool) {
         if bytes < MEASURED {
@@ -40,7 +51,11 @@ impl Link {
             (true, false) => (IS_FAST, IS_SLOW),
             (true, true) | (false, false) => return,
         };
-        // Another page may have been first, with the same right.
+        self.changes(from, to);
+    }
+
+    fn changes(&self, from: u8, to: u8) {
+        // Another answer may have been first, with the same right.
         let _ = self.0.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -72,6 +87,18 @@ mod tests {
                 link.observe(*bytes, *took, *was_plain);
             }
             assert_eq!(link.is_fast(), want, "{pages:?}");
+        }
+    }
+
+    #[test]
+    fn pages_from_nearby_are_plain_until_one_is_slow() {
+        for (took, want) in [(4, true), (5, true), (6, false)] {
+            let link = Link::default();
+            link.answered(Duration::from_millis(took));
+            assert_eq!(link.is_fast(), want, "{took} ms");
+            link.observe(4 << 20, Duration::from_secs(1), want);
+            link.answered(Duration::ZERO);
+            assert_eq!(link.is_fast(), !want, "slow, after {took} ms");
         }
     }
 }

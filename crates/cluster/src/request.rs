@@ -339,8 +339,10 @@ impl Requests {
         receiver: &(dyn Fn() -> P + Sync),
     ) -> Result<Answer<P>, Failure> {
         let exchange = async {
+            let sent = self.clock.now();
             let answer = self.open(call).await?;
             let begun = self.clock.now();
+            self.link.answered(begun.saturating_sub(sent));
             let (answer, size) = answer::read(answer, call.verb, receiver).await?;
             let took = self.clock.now().saturating_sub(begun);
             self.link.observe(size, took, call.is_plain);

@@ -1,5 +1,5 @@
-//! The client of a kubeconfig, made of the parts that kube makes its own of, with `TCP_NODELAY`, as Go
-//! sets it on every connection.
+//! The client of a kubeconfig, made of the parts that kube makes its own of, with buffered reads, and with
+//! `TCP_NODELAY`, as Go sets it on every connection.
 //!
 //! Without it, the first request on a connection waits for the acknowledgement of the end of the TLS
 //! handshake, which Linux delays by 40 ms.
@@ -10,8 +10,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt as _};
 use kube::{Client, Config};
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 use tower_http::decompression::DecompressionLayer;
+
+use super::buffered::Buffered;
 
 /// Builds the client. May run the credential plugin, and block.
 ///
@@ -26,6 +28,7 @@ pub(super) fn client(config: Config) -> kube::Result<Client> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
+    let tcp = tcp.map_response(Buffered::new);
     let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);

@@ -109,35 +109,37 @@ fn range_of<'a>(names: &[&'a str]) -> Option<NodeRange<'a>> {
 fn parts(name: &str) -> impl Iterator<Item = &str> {
     let mut rest = name;
     iter::from_fn(move || {
-        let digits = rest.starts_with(|c: char| c.is_ascii_digit());
-        let end = rest
-            .char_indices()
-            .skip(1)
-            .find(|(at, c)| c.is_ascii_digit() != digits || rest[..*at].ends_with(['-', '.', '_']))
-            .map_or(rest.len(), |(at, _)| at);
+        let end = (1..rest.len()).find(|at| is_boundary(rest, *at)).unwrap_or(rest.len());
         let (part, after) = rest.split_at(end);
         rest = after;
         (!part.is_empty()).then_some(part)
     })
 }
 
+/// Whether a part ends before the byte at `at`, which is neither the first nor past the end. Digits and
+/// separators are single bytes, so no character is cut.
+fn is_boundary(name: &str, at: usize) -> bool {
+    let (before, after) = (name.as_bytes()[at - 1], name.as_bytes()[at]);
+    before.is_ascii_digit() != after.is_ascii_digit() || matches!(before, b'-' | b'.' | b'_')
+}
+
 /// By parts, digits by value; names that differ only in leading zeros by their bytes.
 pub(crate) fn natural_order(a: &str, b: &str) -> Ordering {
-    let by_parts = || {
-        let (mut left, mut right) = (parts(a), parts(b));
-        loop {
-            match (left.next(), right.next()) {
-                (Some(a), Some(b)) => match part_order(a, b) {
-                    Ordering::Equal => {}
-                    unequal @ (Ordering::Less | Ordering::Greater) => return unequal,
-                },
-                (None, None) => return Ordering::Equal,
-                (None, Some(_)) => return Ordering::Less,
-                (Some(_), None) => return Ordering::Greater,
-            }
+    let common = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    // The parts before the one in which they differ are equal.
+    let from = (1..common).rev().find(|at| is_boundary(a, *at)).unwrap_or(0);
+    let (mut left, mut right) = (parts(&a[from..]), parts(&b[from..]));
+    loop {
+        match (left.next(), right.next()) {
+            (Some(a), Some(b)) => match part_order(a, b) {
+                Ordering::Equal => {}
+                unequal @ (Ordering::Less | Ordering::Greater) => return unequal,
+            },
+            (None, None) => return a.cmp(b),
+            (None, Some(_)) => return Ordering::Less,
+            (Some(_), None) => return Ordering::Greater,
         }
-    };
-    by_parts().then_with(|| a.cmp(b))
+    }
 }
 
 fn is_number(part: &str) -> bool {
@@ -233,6 +235,14 @@ mod tests {
                 };
                 prop_assert_eq!(ranges.iter().filter(holds).count(), 1, "{}", name);
             }
+        }
+
+        #[test]
+        fn the_order_is_by_parts(a in "[a01-]{0,5}é?", b in "[a01-]{0,5}é?") {
+            let pairs = parts(&a).zip(parts(&b)).map(|(a, b)| part_order(a, b));
+            let first = pairs.into_iter().find(|order| order.is_ne());
+            let by_number = || parts(&a).count().cmp(&parts(&b).count()).then_with(|| a.cmp(&b));
+            prop_assert_eq!(natural_order(&a, &b), first.unwrap_or_else(by_number));
         }
 
         #[test]
