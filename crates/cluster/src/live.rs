@@ -39,13 +39,17 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The lists to read, without Namespaces, which may be forbidden.
+    /// The lists to read, without Namespaces, which may be forbidden. Those of many large objects are
+    /// last: the answers to the others tell how near the server is, and so whether to compress pages.
     pub(super) fn lists(&self) -> Vec<List> {
-        let mut lists = vec![List::all(Kind::Node, None)];
+        let mut lists = Vec::new();
         let is_wanted = |kind: &Kind| {
             kind.is_namespaced() && !matches!(kind, Kind::DaemonSetRecord | Kind::Event)
         };
         for kind in Kind::ALL.into_iter().filter(is_wanted) {
+            if kind == Kind::Pod {
+                lists.push(List::all(Kind::Node, None));
+            }
             match self {
                 Self::All if kind == Kind::Lease => lists.push(leases_but_those_of_nodes()),
                 Self::All => lists.push(List::all(kind, None)),

@@ -1,6 +1,7 @@
 //! A plan, ready to be laid out.
 
 use jiff::Timestamp;
+use rayon::prelude::*;
 
 use super::daemon_set::DaemonSetView;
 use super::duration::roughly;
@@ -62,7 +63,7 @@ impl<'a> PlanView<'a> {
         Self {
             rehearsal: *rehearsal,
             origin: Origin::of(source, cluster, daemon_sets.len()),
-            daemon_sets: daemon_sets.iter().map(of_one).collect(),
+            daemon_sets: daemon_sets.par_iter().map(of_one).collect(),
             actions: totals.actions,
             totals: format!("{}{}", totals_words(totals), pauses_words(daemon_sets)),
             forecast: forecast.as_ref().map(|it| forecast_words(it, cluster.observed_at)),
