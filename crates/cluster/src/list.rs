@@ -1,13 +1,13 @@
 //! Reads one list, page by page (upstream: `limit` and `continue`).
 //!
-//! The first page is read without a resource version, so it is consistent; the next pages have the
-//! same resource version. When that version expires (410), the list starts again.
+//! The first page is read without a resource version, so the server answers with its newest state; the next
+//! pages have the same resource version. When that version expires (410), the list starts again.
 //!
 //! A page has 500 objects. In protobuf, each object is decoded as soon as it has arrived (`portion`),
-//! so that of each page in flight one object is in memory. A page of JSON is decoded as a whole, on
+//! so that only one object of each page in flight is in memory. A page of JSON is decoded as a whole, on
 //! another thread while the next ones are fetched. A snapshot reads the pages of nodes, and for each
 //! selected namespace the pages of its pods, DaemonSets and revisions; in addition one list of
-//! namespaces and the version. The number of DaemonSets does not matter.
+//! namespaces and the version. The number of requests does not depend on which DaemonSets are planned.
 
 mod portion;
 mod sink;

@@ -7,8 +7,8 @@
 //! time is an argument, and all random values come from a seed. Unsupported requests are answered
 //! with 404 or 501 and a message. `world` puts everything together.
 //!
-//! [`World`] is the objects of a snapshot in a store, an HTTP service over it, and one task that
-//! plays all internal actors. That task is a loop of discrete events, in the order of time, and in
+//! [`World`] holds the objects of a snapshot in a store, an HTTP service over it, and one task that
+//! plays the DaemonSet controller, the scheduler, the kubelets and the garbage collector. That task is a loop of discrete events, in the order of time, and in
 //! the order of arrival in case of a tie. It receives changes some milliseconds late, as informers
 //! do, decides by the rules of the DaemonSet controller, and writes through the same verbs as HTTP
 //! does. A sync of the DaemonSet controller is a list of requests in upstream's order and batches,
@@ -17,7 +17,7 @@
 //!
 //! A sync takes time in proportion to the nodes, as upstream's does, and events that arrive
 //! meanwhile cause one further sync. `ds-apply` also rests after each evaluation of a large
-//! cluster, one millisecond per ten nodes, and handles the events of that time together; without
+//! cluster, one millisecond per fifty nodes, and handles the events of that time together; without
 //! that, thousands of changes would each cost an evaluation of thousands of nodes. Interrupts, a
 //! lost lock and failed creates of the controller are handled at once.
 //!

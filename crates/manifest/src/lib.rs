@@ -1,4 +1,4 @@
-//! Reads manifest files to DaemonSets, in the API server's order: parse, decode, default, validate.
+//! Reads manifest files into DaemonSets, in the API server's order: parse, decode, default, validate.
 //!
 //! Parses a file's bytes as kubectl does, and converts the object as the API server would
 //! (upstream: `SetObjectDefaults_DaemonSet`, decoding and encoding). Collects every error of every

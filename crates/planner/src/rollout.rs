@@ -1,5 +1,5 @@
 //! A paced rollout of one DaemonSet as a pure state machine: each decision takes the observed
-//! cluster and the state of the run, and returns the next effects.
+//! cluster and the state of the run, and returns the next effects: requests, reports, and when to decide again.
 //!
 //! [`decide`] is the only entry point. It is level-triggered: whatever the [`Event`], it
 //! evaluates the whole [`ObservedCluster`], so a run that is started again reaches the same end. A [`State`]
@@ -7,20 +7,20 @@
 //! a node has waited, which pods have failed, what checks have answered.
 //!
 //! The order of a run: apply and pause in one write ([`Purpose::Apply`]), wait until the controller
-//! has observed it and has one revision of it, annotate that with the provenance, replace outdated
-//! pods within the budget (`next_deletes`) while the new ones stay available (`new_pods`) and the gates
-//! of the policy hold (`checks`), restore the strategy, end. When one of them fails, no more pods are
-//! deleted, and the policy decides what is written ([`Purpose::Abort`]).
+//! has observed it and exactly one ControllerRevision has its template, annotate that with the provenance,
+//! replace outdated pods within the budget (`next_deletes`) while the new ones stay available
+//! (`new_pods`) and the gates of the policy hold (`checks`), restore the strategy, end. When a new pod or a
+//! gate fails, no more pods are deleted, and the policy decides what is written ([`Purpose::Abort`]).
 //!
 //! Not here: sending requests, the lock, guards and preflight, which come before a run.
 //!
 //! A run that is killed and started again resumes the rollout; the tests discard the state at
 //! random. A pod that was sent a delete counts as deleted from then on, however old the observation
 //! is, so a late watch never loosens the budget. The last good template is put back before the
-//! failed one is recorded: a run that dies in between fails again instead of being refused while
-//! the bad template is live.
+//! failed one is recorded. A run that dies in between and is started again fails again. If the record came
+//! first, the next run would be refused because of it, and the bad template would stay live.
 //!
-//! The preflight request before a run is the first write of the run itself (`first_write`): one
+//! The preflight sends, as a dry run, the first write that the run would send (`first_write`): one
 //! decision on the snapshot. If conflicts are forced, the resulting object is first tried as a
 //! patch, so that ownership does not move before all of it is accepted. A refusal for a missing
 //! permission, later in the run, is an outcome like any other (`PauseReason::Refused`) while the

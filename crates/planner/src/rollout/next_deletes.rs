@@ -10,23 +10,24 @@
 //!    (`maxUnavailable`, of the step and the domain too) have room for. With a shared budget, nodes
 //!    that another DaemonSet has begun come before the others of their step and domain.
 //!
-//! Of both, only nodes that the policy lets begin now ([`Evaluation::may_begin`]; on a node that
-//! another DaemonSet of a shared budget has begun, [`Evaluation::may_finish`]), and that have the images
-//! of their new pods, if the policy wants them pulled before (`pulls`).
+//! In both groups, only nodes are considered whose update the policy allows to begin now
+//! ([`Evaluation::may_begin`]; on a node that another DaemonSet of a shared budget has begun,
+//! [`Evaluation::may_finish`]), and that have the images of their new pods, if the policy has them pulled
+//! first (`pulls`).
 //!
-//! With a shared budget, the other DaemonSets decide too, whose turn it is on a node and whether there
-//! is a slot for it (`shared`). Pods that are not Ready need neither: their deletion disturbs nothing.
+//! With a shared budget, the other DaemonSets also decide whose turn it is on a node, and whether the node
+//! gets a slot (`shared`). Pods that are not Ready need neither: their deletion disturbs nothing.
 //!
-//! The ramp limits both: how many nodes may be in flight at once, which is one, and one more for each
-//! node that this run has finished, up to the budget ([`Ramp::window`]). No more than [`max_deletes`]
-//! deletes are pending. Nothing is deleted while a pod that this run replaced has restarted and is
-//! not available, while more nodes than the budget allows have lost their Ready pod within 60 s, or
-//! while a check is asked (`pace`).
+//! The ramp limits how many nodes may be in flight, for both groups. By default that is one, plus one for
+//! each node that this run has finished, up to the budget ([`Ramp::window`]). No more than
+//! [`max_deletes`] deletes are pending. Nothing is deleted while a new pod, on a node whose old pod this run
+//! deleted, has restarted and is not available, nor while more nodes than the budget allows have lost their
+//! Ready pod within 60 s. While a check is asked, `pace` drops the deletes that are decided here.
 //!
-//! Pods that became Ready recently wait until they are available, and pods that became NotReady
-//! recently until they are Ready again or have not been for 60 s. Not here: whether a new pod has
-//! failed (`new_pods`), and restoring the strategy. In files of their own: a surge, and the images of
-//! new pods.
+//! An outdated pod that became Ready recently is not deleted before it is available. One that became
+//! NotReady recently is not deleted before it is available again or has been NotReady for 60 s. Not here:
+//! whether a new pod has failed (`new_pods`), and restoring the strategy. In files of their own: a surge,
+//! and the images of new pods. The words are in the glossary of the guide.
 //!
 //! [`Ramp::window`]: daemonset::model::Ramp::window
 
@@ -51,8 +52,8 @@ use daemonset::model::{NodeName, Pod, PodReadiness};
 /// Maximum number of pending deletes, on up to 8,000 nodes.
 const MIN_PENDING: usize = 16;
 
-/// Number of nodes for each pending delete of a larger fleet. As the rest after a decision grows with
-/// the nodes, too, all fleets from 8,000 nodes on have up to 100 deletes in a second.
+/// Number of nodes for each pending delete of a larger fleet. After each decision the run rests for 1 ms per
+/// 50 nodes, so fleets of 8,000 nodes and more get at most 100 deletes in a second.
 const NODES_A_DELETE: u32 = 500;
 
 /// Time that an outdated pod must have been NotReady before its deletion costs nothing, and within
@@ -60,8 +61,8 @@ const NODES_A_DELETE: u32 = 500;
 /// of a whole fleet are NotReady for some seconds.
 const LONG_NOT_READY: SignedDuration = SignedDuration::from_secs(60);
 
-/// Maximum number of pending deletes of a DaemonSet with so many desired nodes. A later decision to stop
-/// does not revoke them. Of more than 16, the lock lets only 16 be sent at a time.
+/// Maximum number of pending deletes of a DaemonSet with `desired` desired nodes. A later decision to stop
+/// does not revoke them. At most 16 of them are in flight at a time: the fence of the lock sees to it.
 pub(super) fn max_deletes(desired: u32) -> usize {
     usize::try_from(desired / NODES_A_DELETE).unwrap_or(usize::MAX).max(MIN_PENDING)
 }
@@ -71,7 +72,7 @@ pub(super) fn max_deletes(desired: u32) -> usize {
 pub(super) enum Replacer<'t> {
     /// This run, up to the extent.
     Run(&'t Extent),
-    /// This run, but not in the last step: there the DaemonSet controller surges.
+    /// This run, for all steps but the last; in that one the DaemonSet controller replaces pods, by a surge.
     RunBeforeSurge,
     /// The DaemonSet controller, by the live strategy.
     Controller,
@@ -87,8 +88,8 @@ pub(super) enum Next {
         /// The time when the next outdated pod becomes available, or has not been Ready for 60 s.
         until: Option<Timestamp>,
     },
-    /// Wait until a sibling of a shared budget has begun, or its check has answered: what is next, and
-    /// whether there is any progress, is not known before.
+    /// A sibling, another DaemonSet of the shared budget, still starts or waits for the answer to a check:
+    /// what is next, and whether there is any progress, is not known before.
     NotKnown,
     /// No progress, though outdated pods remain.
     Stalled(Stall),
@@ -109,7 +110,7 @@ pub(super) struct Shared<'t> {
     pub takes_turns: bool,
 }
 
-/// Decides the next action. The caller has judged the new pods: none has failed.
+/// Decides the next action. `pace` has judged the new pods before: none has failed.
 pub(super) fn next(
     view: &RolloutView<'_>,
     state: &State,
@@ -189,10 +190,10 @@ impl<'s, 'a> Replacement<'s, 'a> {
             return Next::Delete(deletes);
         }
         // Every wait ends: new pods have a deadline.
-        let recovering = !self.state.pods.waiting.is_empty();
-        let still_starting = if self.left > 0 { self.still_starting() } else { Vec::new() };
-        if recovering || !still_starting.is_empty() || self.state.deletes_out() > 0 {
-            return Next::Wait { until: still_starting.into_iter().min() };
+        let replacing = !self.state.pods.waiting.is_empty();
+        let not_deletable_yet = if self.left > 0 { self.not_deletable_yet() } else { Vec::new() };
+        if replacing || !not_deletable_yet.is_empty() || self.state.deletes_out() > 0 {
+            return Next::Wait { until: not_deletable_yet.into_iter().min() };
         }
         if let Some(next) = self.waits_for_images() {
             return next;
@@ -211,6 +212,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
             .iter()
             .any(|node_view| has_outdated_of_several(node_view) && self.is_in_scope(node_view));
         if surplus {
+            // The controller has not deleted them yet.
             return Next::Stalled(Stall::Controller(ControllerWork::Roll { outdated }));
         }
         let is_held_back = |outdated: Outdated<'_, '_>| self.steps.held_back.contains(&outdated.at);
@@ -218,7 +220,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
             return Next::MayNotBegin(self.steps.held_back_by.clone());
         }
         if outdated > 0 {
-            let (unavailable, allowed) = (self.unavailable, self.allowed());
+            let (unavailable, allowed) = (self.unavailable, self.allowed_in_step());
             return Next::Stalled(Stall::Budget { unavailable, allowed, outdated });
         }
         if self.left > 0 && self.lacks_images() { Next::NotPulled } else { Next::NothingLeft }
@@ -278,7 +280,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
                 Turn::MayNotBegin(waits_for) => wait = Some(waits_for),
             }
         }
-        let has_room = self.unavailable < self.allowed();
+        let has_room = self.unavailable < self.allowed_in_step();
         let (taken, allowed) = slots.numbers();
         match wait {
             _ if is_its_turn && has_room && until_they_move.is_some() => until_they_move,
@@ -294,7 +296,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
         self.extent.may_include(&node_view.node.name) && node_view.is_ready()
     }
 
-    /// Whether a pod that this run has replaced was restarted and is not available again: the
+    /// Whether a new pod, on a node whose old pod this run deleted, was restarted and is not available: the
     /// template may be the cause.
     fn restarted(&self) -> bool {
         let renewed = &self.state.pods.renewed;
@@ -336,11 +338,17 @@ impl<'s, 'a> Replacement<'s, 'a> {
         let in_flight =
             count(self.view.node_views.iter().filter(|node_view| node_view.is_in_flight()));
         let available = self.state.pods.replaced.len();
-        self.state.task.policy.ramp.window(available, self.allowed()).saturating_sub(in_flight)
+        self.state
+            .task
+            .policy
+            .ramp
+            .window(available, self.allowed_in_step())
+            .saturating_sub(in_flight)
     }
 
     /// Whether an outdated pod may be deleted without making another node unavailable: its deletion
-    /// costs nothing, or it is not Ready and all unavailable nodes are within the budget.
+    /// costs nothing, or it is not Ready and all unavailable nodes are within `maxUnavailable`. The limit
+    /// of the step does not matter, as the node counts as unavailable already.
     fn is_free(&self, pod: &Pod) -> bool {
         let within = self.unavailable <= self.view.allowed;
         self.costs_nothing(pod) || (within && !pod.is_ready())
@@ -361,8 +369,8 @@ impl<'s, 'a> Replacement<'s, 'a> {
 
     /// Retries of deletes that failed without a clear answer, while the pod still exists and is
     /// outdated. If the pod has become Ready since, the delete is retried only if the pod is
-    /// available and the budget has room for all nodes that count as unavailable; otherwise it waits
-    /// until the pod counts as alive again.
+    /// available and no more nodes than allowed are unavailable, this one among them. Otherwise it is not
+    /// retried; after a minute the pod counts as present again ([`RolloutView::spared_at`]).
     fn retries(&self) -> impl Iterator<Item = Delete> {
         let terminating = self
             .view
@@ -385,12 +393,12 @@ impl<'s, 'a> Replacement<'s, 'a> {
     /// of the whole DaemonSet, the step's, and those of the domains.
     fn within_budget(&self) -> impl Iterator<Item = (&'s NodeView<'a>, Delete)> {
         let mut available: Vec<_> = self.available().collect();
-        // A node that is disturbed or begun already comes first.
+        // In its wave (step, domain), a node that takes up a slot already comes first.
         let takes_slot = |outdated: &Outdated<'_, '_>| {
             self.shared.is_some_and(|it| !it.slots.has(outdated.name()))
         };
         available.sort_by_key(|outdated| (self.steps.waves[outdated.at], takes_slot(outdated)));
-        let (unavailable, allowed) = (self.unavailable, self.allowed());
+        let (unavailable, allowed) = (self.unavailable, self.allowed_in_step());
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
         let mut rooms: Vec<u32> = self.steps.domains.iter().map(DomainProgress::room).collect();
         let mut slots = self.shared.map(|shared| shared.slots.clone());
@@ -410,7 +418,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
     }
 
     /// Number of desired nodes that may be unavailable in the step in progress.
-    fn allowed(&self) -> u32 {
+    fn allowed_in_step(&self) -> u32 {
         let step = self.steps.current.map(|step| &self.steps.steps[step]);
         let limit = step.and_then(|step| step.policy?.max_unavailable);
         let limit = limit.map(|limit| limit.scaled(self.view.desired).max(1));
@@ -419,7 +427,7 @@ impl<'s, 'a> Replacement<'s, 'a> {
 
     /// The times at which outdated pods that are neither available nor free to delete become one of
     /// the two.
-    fn still_starting(&self) -> Vec<Timestamp> {
+    fn not_deletable_yet(&self) -> Vec<Timestamp> {
         let in_scope = self.may_begin().filter(|outdated| {
             !self.view.is_available(outdated.pod) && !self.is_free(outdated.pod)
         });
@@ -446,8 +454,8 @@ impl<'s, 'a> Replacement<'s, 'a> {
     }
 }
 
-/// Number of Ready nodes whose pod became NotReady within a minute without a delete, if it exceeds
-/// the budget: then the failure affects the fleet, and no pods are replaced.
+/// Number of Ready nodes whose pod became NotReady in the last 60 s, and not because this run deleted it, if
+/// it exceeds the budget: then the failure affects the fleet, and no pods are replaced.
 pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
     let lost = view.node_views.iter().filter(|node_view| {
         let (PodState::UpdatedUnavailable(pod) | PodState::Outdated(pod)) = node_view.pod_state

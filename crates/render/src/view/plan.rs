@@ -1,4 +1,4 @@
-//! A plan, ready to be laid out.
+//! What is shown of a plan, and in which words, for text, Markdown and HTML.
 
 use jiff::Timestamp;
 use rayon::prelude::*;
