@@ -65,6 +65,24 @@ fn a_missing_image_aborts_the_rollout() {
     }
 }
 
+/// Credentials that are no longer accepted: the run waits, and ends with the reason.
+#[test]
+fn a_run_whose_credentials_expire_ends_with_the_reason() {
+    let sandbox = Sandbox::new();
+    let faults = "api: [{answer: {refused: 401}, when: {from: 20s}}]";
+    let header = "apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\n";
+    sandbox.write("faults.yaml", format!("{header}{faults}\n"));
+    let run = rehearse(&sandbox, "logging/fluent-bit --fault faults.yaml");
+    assert_eq!(run.code, Some(4), "{run}");
+    let why =
+        "paused: the cluster could not be observed for 10m: cannot renew the lock: the API server";
+    let line = run.stdout.lines().find(|line| line.contains(why)).unwrap_or_default();
+    assert!(line.ends_with("does not accept the credentials"), "{run}");
+    let told = "no pods are deleted for now: cannot renew the lock: the API server";
+    assert_eq!(run.stdout.matches(told).count(), 1, "{run}");
+    assert!(run.stdout.contains("to resume: "), "{run}");
+}
+
 /// It would fail again in the same way.
 #[test]
 fn a_failed_undo_does_not_suggest_itself() {

@@ -49,6 +49,7 @@ mod checks;
 mod clocks;
 mod cluster;
 mod crash;
+mod day;
 mod dice;
 mod end;
 mod external_actors;

@@ -243,6 +243,11 @@ impl Observer {
         self.shared.health()
     }
 
+    /// The current error of a watch, if one fails.
+    pub fn failure(&self) -> Option<String> {
+        self.health().into_iter().find_map(|watch| watch.failure)
+    }
+
     /// Whether all watches work and none has been silent for too long. Check this before acting on
     /// the view. After the machine was suspended it is false until the watches are reopened. It
     /// stays false once the servers' time has gone back: recorded times are then in the future.

@@ -45,6 +45,8 @@ pub enum Reason {
     NotFound,
     /// The client must retry later.
     TooManyRequests,
+    /// The credentials are not accepted.
+    Unauthorized,
     /// The media type of the body is not supported.
     UnsupportedMediaType,
     /// The server failed for an unknown reason.
@@ -67,6 +69,7 @@ impl Reason {
             Self::MethodNotAllowed => "MethodNotAllowed",
             Self::NotFound => "NotFound",
             Self::TooManyRequests => "TooManyRequests",
+            Self::Unauthorized => "Unauthorized",
             Self::UnsupportedMediaType => "UnsupportedMediaType",
             Self::Unknown | Self::NotImplemented => "",
         }
@@ -76,6 +79,7 @@ impl Reason {
     pub fn code(self) -> u16 {
         match self {
             Self::BadRequest => 400,
+            Self::Unauthorized => 401,
             Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,

@@ -200,11 +200,13 @@ impl Run {
         placement_cache: &mut PlacementCache,
     ) -> Looked {
         let is_current = are_current && self.observer.is_current() && self.lock.is_fresh();
+        let failure = self.observer.failure().or_else(|| self.lock.failure());
         self.observer.look(|view| {
             let View { snapshot, nodes_version, failed_creates: _, pullers, neighbours } = view;
             let (now, nodes) = (snapshot.observed_at, &snapshot.nodes);
             let observed = ObservedCluster::of(snapshot, &self.key, is_current);
             let observed = observed.beside(siblings).pulling(pullers).among(neighbours);
+            let observed = observed.failing(failure.as_deref());
             let node_placements = observed
                 .daemon_set
                 .map(|live| placement_cache.node_placements(live, nodes, *nodes_version));

@@ -1,7 +1,7 @@
 //! Renews the lease of a lock, three times per lease duration.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -24,6 +24,8 @@ pub(super) struct Renewal {
     identity: String,
     /// The last version seen. Locked during a write, because the next write depends on its version.
     known: Mutex<LiveLease>,
+    /// The error of the last renewal, if it failed.
+    failure: std::sync::Mutex<Option<String>>,
 }
 
 impl Renewal {
@@ -34,7 +36,8 @@ impl Renewal {
         fence: Arc<Fence>,
         known: LiveLease,
     ) -> Self {
-        Self { requests, fence, key, identity, known: Mutex::new(known) }
+        let (known, failure) = (Mutex::new(known), std::sync::Mutex::default());
+        Self { requests, fence, key, identity, known, failure }
     }
 
     /// Renews the lease until the lock is lost or released.
@@ -45,12 +48,23 @@ impl Renewal {
             // A failed renewal is retried soon: the lease may not have expired yet.
             while let Err(error) = self.renew().await {
                 tracing::warn!(%error, daemon_set = %self.key, "cannot renew the lock");
+                self.set_failure(Some(error.to_string()));
                 if self.fence.is_gone() {
                     return;
                 }
                 tokio::time::sleep(interval / 5).await;
             }
+            self.set_failure(None);
         }
+    }
+
+    /// The error of the last renewal, if it failed.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_failure(&self, failure: Option<String>) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
     async fn renew(&self) -> Result<(), WriteError> {

@@ -32,6 +32,10 @@ const BLIND_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 /// suspended meanwhile, so a short one does not shorten it.
 const BLIND_TIMEOUT: SignedDuration = SignedDuration::from_mins(10);
 
+/// Time for which the watches may not be current before the reason is reported: they are often opened again
+/// within seconds.
+const BLIND_MOMENT: SignedDuration = SignedDuration::from_secs(30);
+
 /// The reason why a decision goes no further.
 #[derive(Debug)]
 pub(super) enum Halt {
@@ -176,6 +180,7 @@ impl<'w> Decision<'_, 'w> {
     /// Waits while the observed state may be old.
     fn see(&mut self) -> Flow<()> {
         if self.observed.is_current {
+            self.state.shown.not_observed = false;
             if let Some(since) = self.state.blind.take() {
                 self.state.sees_again(since, self.now);
             }
@@ -189,10 +194,21 @@ impl<'w> Decision<'_, 'w> {
         self.is_stalled = true;
         let since = *self.state.blind.get_or_insert(self.now);
         let waited = self.now.duration_since(since);
+        let failure = self.observed.failure.map(str::to_owned);
         if waited < self.timeout().max(BLIND_TIMEOUT) {
+            self.report_not_observed(waited, failure);
             return Err(Halt::Wait);
         }
-        Err(Halt::paused(PauseReason::Blind { seconds: waited.as_secs() }))
+        Err(Halt::paused(PauseReason::Blind { seconds: waited.as_secs(), failure }))
+    }
+
+    /// Reports once why the cluster cannot be observed, unless it may be only for a moment.
+    fn report_not_observed(&mut self, waited: SignedDuration, failure: Option<String>) {
+        if let Some(failure) = failure.filter(|_| waited >= BLIND_MOMENT)
+            && !std::mem::replace(&mut self.state.shown.not_observed, true)
+        {
+            self.report(Report::NotObserved { failure });
+        }
     }
 
     pub(super) fn is_timed_out(&self) -> bool {

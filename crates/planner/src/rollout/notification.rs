@@ -119,6 +119,7 @@ pub fn notification(mut event: RunEvent, secrets: &Secrets) -> Option<Value> {
         | RunEventData::Arrived { .. }
         | RunEventData::Stopping { .. }
         | RunEventData::LostReady { .. }
+        | RunEventData::NotObserved { .. }
         | RunEventData::Pulling { .. }
         | RunEventData::Pulled { .. }
         | RunEventData::NotPulled { .. }

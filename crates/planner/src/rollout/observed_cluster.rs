@@ -30,6 +30,8 @@ pub struct ObservedCluster<'a> {
     pub neighbours: &'a [Neighbours],
     /// Whether all watches are current and requests can be sent.
     pub is_current: bool,
+    /// The error of a watch or of the lock, if one fails.
+    pub failure: Option<&'a str>,
 }
 
 impl<'a> ObservedCluster<'a> {
@@ -45,6 +47,7 @@ impl<'a> ObservedCluster<'a> {
             pullers: &[],
             neighbours: &[],
             is_current,
+            failure: None,
         }
     }
 
@@ -74,6 +77,12 @@ impl<'a> ObservedCluster<'a> {
     #[must_use]
     pub fn among(self, neighbours: &'a [Neighbours]) -> Self {
         Self { neighbours, ..self }
+    }
+
+    /// The same, with the error of a watch or of the lock.
+    #[must_use]
+    pub fn failing(self, failure: Option<&'a str>) -> Self {
+        Self { failure, ..self }
     }
 
     /// The same, with cached node placements.

@@ -47,6 +47,11 @@ pub enum Report {
         /// Number of nodes.
         nodes: u32,
     },
+    /// The cluster cannot be observed, or the lock not be renewed: no pods are deleted until then.
+    NotObserved {
+        /// The error.
+        failure: String,
+    },
     /// A node begins to pull the images of its new pod.
     Pulling {
         /// The node.
@@ -156,6 +161,7 @@ impl fmt::Display for Report {
                 "{} became NotReady within a minute: no pods are deleted until they recover",
                 count(*nodes, "pod")
             ),
+            Self::NotObserved { failure } => write!(f, "no pods are deleted for now: {failure}"),
             Self::Pulling { node, images } => {
                 write!(f, "{node}: pulling {}", count(*images, "image"))
             }

@@ -129,6 +129,11 @@ pub enum RunEventData {
         /// Number of nodes.
         nodes: u32,
     },
+    /// The cluster cannot be observed, or the lock not be renewed: no pods are deleted until then.
+    NotObserved {
+        /// The error.
+        failure: String,
+    },
     /// The policy lets no more nodes begin for now, and the run itself waits.
     WaitingFor {
         /// What is waited for.
@@ -273,6 +278,7 @@ impl From<&Report> for RunEventData {
             }
             Report::Stopping { in_flight } => Self::Stopping { in_flight: *in_flight },
             Report::LostReady { nodes } => Self::LostReady { nodes: *nodes },
+            Report::NotObserved { failure } => Self::NotObserved { failure: failure.clone() },
             Report::Pulling { node, images } => {
                 Self::Pulling { node: node.clone(), images: *images }
             }

@@ -306,6 +306,8 @@ pub(super) struct Shown {
     pub(super) failed: BTreeSet<NodeName>,
     /// Whether the loss of many Ready pods was reported ([`Report::LostReady`](super::Report)).
     pub(super) lost_ready: bool,
+    /// Whether it was reported why the cluster cannot be observed.
+    pub(super) not_observed: bool,
     /// Whether it was reported that the interrupted run waits for pods in flight.
     pub(super) stopping: bool,
     /// What the run itself waits for.

@@ -233,6 +233,7 @@ impl<'a> RolloutView<'a> {
             | Report::Revision(_)
             | Report::Stopping { .. }
             | Report::LostReady { .. }
+            | Report::NotObserved { .. }
             | Report::NotPulled { .. }
             | Report::RemovingPullers { .. }
             | Report::WaitingFor(_) => {
@@ -304,6 +305,7 @@ fn waits(events: &[(Timestamp, Report)], began: Option<Timestamp>) -> Vec<(u32, 
             | Report::Pulled { .. }
             | Report::NotPulled { .. }
             | Report::RemovingPullers { .. }
+            | Report::NotObserved { .. }
             | Report::LostReady { .. } => {}
         }
     }

@@ -66,6 +66,7 @@ impl Bar {
             | Report::Revision(_)
             | Report::Stopping { .. }
             | Report::LostReady { .. }
+            | Report::NotObserved { .. }
             | Report::NotPulled { .. }
             | Report::RemovingPullers { .. }
             | Report::WaitingFor(_)

@@ -86,6 +86,8 @@ pub enum PauseReason {
     Blind {
         /// Duration in seconds.
         seconds: i64,
+        /// The error of a watch or of the lock, if one fails.
+        failure: Option<String>,
     },
     /// The server does not answer.
     NoAnswer {
@@ -223,8 +225,9 @@ impl fmt::Display for PauseReason {
                 count(nodes.len(), "node"),
                 grouped(*skippable)
             ),
-            Self::Blind { seconds } => {
-                write!(f, "the cluster could not be observed for {}", Age(*seconds))
+            Self::Blind { seconds, failure } => {
+                write!(f, "the cluster could not be observed for {}", Age(*seconds))?;
+                failure.iter().try_for_each(|failure| write!(f, ": {failure}"))
             }
             Self::NoAnswer { request, failure, seconds } => {
                 write!(f, "{request} has failed for {}: {failure}", Age(*seconds))

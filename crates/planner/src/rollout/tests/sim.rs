@@ -53,6 +53,7 @@ impl Seen {
             pullers: &self.pullers,
             neighbours: &self.neighbours,
             is_current: self.is_current,
+            failure: None,
         }
     }
 }
