@@ -1,6 +1,7 @@
 //! Runs of a day and more, on an API server that is busy, forgets, and is wrong about the time; and one whose
 //! token expires.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -68,13 +69,14 @@ fn rolled(mut fault: impl FnMut(&Seen, u64, usize) -> Option<Fault> + Send + 'st
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("agents.yaml"), cluster::manifests(&scenario)).unwrap();
     let snapshot = cluster::snapshot(&scenario);
-    let (deleted, run, faults) = <(Arc<Mutex<Vec<Duration>>>, Arc<Mutex<usize>>, _)>::default();
-    let (of_run, counted) = (Arc::clone(&run), Arc::<Mutex<usize>>::clone(&faults));
+    let deleted = Arc::<Mutex<Vec<Duration>>>::default();
+    let (run, faults) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (of_run, counted) = (Arc::clone(&run), Arc::clone(&faults));
     let (ended, took) = on_virtual_time(async {
         let world = World::begin(&snapshot, Rehearsal::default()).unwrap();
         let fault = move |request: &Seen, second| {
-            let fault = fault(request, second, *of_run.lock().unwrap());
-            *counted.lock().unwrap() += usize::from(fault.is_some());
+            let fault = fault(request, second, of_run.load(Ordering::Relaxed));
+            counted.fetch_add(usize::from(fault.is_some()), Ordering::Relaxed);
             fault
         };
         let day = Day { clock: world.clock(), fault, deleted: Arc::clone(&deleted) };
@@ -84,7 +86,7 @@ fn rolled(mut fault: impl FnMut(&Seen, u64, usize) -> Option<Fault> + Send + 'st
             let line = ["-f", "agents.yaml", "--yes"];
             let interrupts = mpsc::channel(1).1;
             ended.push(ds_apply_at(&world, WORKER, folder.path(), interrupts, &line).await);
-            *run.lock().unwrap() += 1;
+            run.fetch_add(1, Ordering::Relaxed);
         }
         (ended, world.clock().elapsed())
     })
@@ -94,8 +96,7 @@ fn rolled(mut fault: impl FnMut(&Seen, u64, usize) -> Option<Fault> + Send + 'st
     for pair in deleted.windows(2) {
         assert!(pair[1] >= pair[0] + Duration::from_secs(MIN_READY), "{deleted:?}: {ended:?}");
     }
-    let faults = *faults.lock().unwrap();
-    Came { ended, took, faults }
+    Came { ended, took, faults: faults.load(Ordering::Relaxed) }
 }
 
 /// In each hour, for some minutes: watches have expired (410), after etcd was compacted; one request in three
