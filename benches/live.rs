@@ -53,23 +53,24 @@ fn main() {
         .without(Component::Kwok)
         .start();
     let folder = load::load(&plane, nodes);
-    let ways = ways(&plane, folder.path());
-    let rows = ways.iter().map(|(name, _)| Row { name: name.clone(), taken: Vec::new() }).collect();
+    let readers = readers(&plane, folder.path());
+    let rows =
+        readers.iter().map(|(name, _)| Row { name: name.clone(), taken: Vec::new() }).collect();
     let mut bench = Bench { server: Server::of(&plane), is_counted: false, rows };
     for round in 0..=rounds {
         // The first round fills caches and is not counted.
         bench.is_counted = round > 0;
         // Each begins at another one: work that the server does from time to time meets them all.
-        let (later, first) = ways.split_at(round % ways.len());
-        for (name, way) in first.iter().chain(later) {
-            bench.measure(name, || way.go(&plane));
+        let (later, first) = readers.split_at(round % readers.len());
+        for (name, reader) in first.iter().chain(later) {
+            bench.measure(name, || reader.run(&plane));
         }
     }
     bench.is_counted = true;
-    let kubectl = Way::Program(plane.kubectl_command(&KUBECTL));
+    let kubectl = Reader::Program(plane.kubectl_command(&KUBECTL));
     let name = format!("kubectl {}", KUBECTL.join(" "));
     bench.rows.push(Row { name: name.clone(), taken: Vec::new() });
-    bench.measure(&name, || kubectl.go(&plane));
+    bench.measure(&name, || kubectl.run(&plane));
     println!(
         "{nodes} nodes, {} pods, {rounds} rounds: medians (least), relative to `{REFERENCE}`.\n",
         nodes * 6
@@ -83,7 +84,7 @@ const OWN: &str = "ds-plan";
 /// The arguments of kubectl for the pages that make the mass.
 const KUBECTL: [&str; 5] = ["get", "nodes,pods", "-A", "-o", "json"];
 
-/// What one way of reading the cluster took, in all counted rounds.
+/// What one of the readers took, in all counted rounds.
 struct Row {
     name: String,
     taken: Vec<Taken>,
@@ -98,15 +99,15 @@ struct Taken {
     bytes: u64,
 }
 
-/// A way of reading the cluster.
-enum Way {
+/// What reads the cluster.
+enum Reader {
     Transfer(Format, Encoding),
     Program(Command),
 }
 
-impl Way {
+impl Reader {
     /// Reads it once; returns the bytes too, if they are known.
-    fn go(&self, plane: &ControlPlane) -> (Sampled, u64) {
+    fn run(&self, plane: &ControlPlane) -> (Sampled, u64) {
         match self {
             Self::Transfer(format, encoding) => {
                 let (wall, bytes) = transfer::transfer(plane, *format, *encoding);
@@ -124,8 +125,8 @@ impl Way {
     }
 }
 
-/// The ways that are measured by turns, by name.
-fn ways(plane: &ControlPlane, manifests: &std::path::Path) -> Vec<(String, Way)> {
+/// The readers that are measured by turns, by name.
+fn readers(plane: &ControlPlane, manifests: &std::path::Path) -> Vec<(String, Reader)> {
     let transfers = [
         (REFERENCE, Format::Protobuf, Encoding::Identity),
         ("transfer, protobuf, gzip", Format::Protobuf, Encoding::Gzip),
@@ -133,13 +134,13 @@ fn ways(plane: &ControlPlane, manifests: &std::path::Path) -> Vec<(String, Way)>
         ("transfer, JSON, gzip", Format::Json, Encoding::Gzip),
     ];
     let transfers = transfers
-        .map(|(name, format, encoding)| (name.to_owned(), Way::Transfer(format, encoding)));
+        .map(|(name, format, encoding)| (name.to_owned(), Reader::Transfer(format, encoding)));
     let others = std::env::args().skip(1).filter(|it| it.contains('/'));
     let own = (env!("CARGO_BIN_EXE_ds-plan").to_owned(), OWN.to_owned());
     let programs = others.map(|path| (path.clone(), path)).chain([own]).map(|(program, name)| {
         let mut plan = Command::new(program);
         plan.arg("-f").arg(manifests).arg("--kubeconfig").arg(plane.kubeconfig_path());
-        (name, Way::Program(plan))
+        (name, Reader::Program(plan))
     });
     transfers.into_iter().chain(programs).collect()
 }

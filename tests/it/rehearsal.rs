@@ -78,8 +78,8 @@ fn a_run_whose_credentials_expire_ends_with_the_reason() {
         "paused: the cluster could not be observed for 10m: cannot renew the lock: the API server";
     let line = run.stdout.lines().find(|line| line.contains(why)).unwrap_or_default();
     assert!(line.ends_with("does not accept the credentials"), "{run}");
-    let told = "no pods are deleted for now: cannot renew the lock: the API server";
-    assert_eq!(run.stdout.matches(told).count(), 1, "{run}");
+    let reported = "no pods are deleted for now: cannot renew the lock: the API server";
+    assert_eq!(run.stdout.matches(reported).count(), 1, "{run}");
     assert!(run.stdout.contains("to resume: "), "{run}");
 }
 

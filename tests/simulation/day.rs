@@ -27,13 +27,13 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
 /// Injects faults by the time, and records when the run deleted pods.
-struct Day<F> {
+struct TimedFaults<F> {
     clock: VirtualClock,
     fault: F,
     deleted: Arc<Mutex<Vec<Duration>>>,
 }
 
-impl<F: FnMut(&Seen, u64) -> Option<Fault> + Send> Hook for Day<F> {
+impl<F: FnMut(&Seen, u64) -> Option<Fault> + Send> Hook for TimedFaults<F> {
     fn before(&mut self, request: &Seen, _store: &Store) -> Vec<Fault> {
         let second = self.clock.elapsed().as_secs();
         let is_own = request.user == WORKER;
@@ -49,8 +49,8 @@ impl<F: FnMut(&Seen, u64) -> Option<Fault> + Send> Hook for Day<F> {
     }
 }
 
-/// What happened in a rollout of three nodes, one after the other.
-struct Came {
+/// The rollout of three nodes, one after the other.
+struct Rollout {
     /// The ends of the runs, the last one complete.
     ended: Vec<Ended>,
     /// The time of the cluster at the end.
@@ -61,7 +61,7 @@ struct Came {
 
 /// Rolls out, with another run after each that fails, three at most. Checks that pods go one by one,
 /// each after the one before has been Ready for long enough.
-fn rolled(mut fault: impl FnMut(&Seen, u64, usize) -> Option<Fault> + Send + 'static) -> Came {
+fn roll_out(mut fault: impl FnMut(&Seen, u64, usize) -> Option<Fault> + Send + 'static) -> Rollout {
     let calm = scenario("image");
     let agents = calm.agents.iter().cloned();
     let agents = agents.map(|agent| AgentSpec { min_ready_seconds: MIN_READY, ..agent }).collect();
@@ -79,8 +79,8 @@ fn rolled(mut fault: impl FnMut(&Seen, u64, usize) -> Option<Fault> + Send + 'st
             counted.fetch_add(usize::from(fault.is_some()), Ordering::Relaxed);
             fault
         };
-        let day = Day { clock: world.clock(), fault, deleted: Arc::clone(&deleted) };
-        world.server().set_hook(Some(Box::new(day)));
+        let hook = TimedFaults { clock: world.clock(), fault, deleted: Arc::clone(&deleted) };
+        world.server().set_hook(Some(Box::new(hook)));
         let mut ended: Vec<Ended> = Vec::new();
         while ended.len() < 3 && ended.last().is_none_or(|it| it.exit != Exit::Done) {
             let line = ["-f", "agents.yaml", "--yes"];
@@ -96,7 +96,7 @@ fn rolled(mut fault: impl FnMut(&Seen, u64, usize) -> Option<Fault> + Send + 'st
     for pair in deleted.windows(2) {
         assert!(pair[1] >= pair[0] + Duration::from_secs(MIN_READY), "{deleted:?}: {ended:?}");
     }
-    Came { ended, took, faults: faults.load(Ordering::Relaxed) }
+    Rollout { ended, took, faults: faults.load(Ordering::Relaxed) }
 }
 
 /// In each hour, for some minutes: watches have expired (410), after etcd was compacted; one request in three
@@ -104,7 +104,7 @@ fn rolled(mut fault: impl FnMut(&Seen, u64, usize) -> Option<Fault> + Send + 'st
 /// is an hour off; all watches end.
 #[test]
 fn a_day_of_storms_changes_nothing() {
-    let came = rolled(|request, second, _run| {
+    let rollout = roll_out(|request, second, _run| {
         let is_watch = request.verb == "watch";
         match second / MINUTE % 60 {
             3..6 if is_watch || (request.verb == "list" && request.number.is_multiple_of(2)) => {
@@ -121,22 +121,21 @@ fn a_day_of_storms_changes_nothing() {
             _calm => None,
         }
     });
-    let [ended] = &came.ended[..] else { panic!("{:?}", came.ended) };
+    let [ended] = &rollout.ended[..] else { panic!("{:?}", rollout.ended) };
     assert_eq!((ended.exit, &ended.error), (Exit::Done, &None));
-    assert!(came.took >= Duration::from_secs(24 * HOUR), "{:?}", came.took);
+    assert!(rollout.took >= Duration::from_secs(24 * HOUR), "{:?}", rollout.took);
     // Otherwise the day was calm.
-    assert!(came.faults > 1_000, "{}", came.faults);
+    assert!(rollout.faults > 1_000, "{}", rollout.faults);
 }
 
-/// A run whose token expires ends with the reason, and deletes nothing more. The next run, with a new one,
-/// resumes.
+/// A run whose token expires is paused. The next one, with a new token, resumes the rollout.
 #[test]
 fn a_run_whose_token_expires_is_resumed_by_the_next() {
-    let came = rolled(|_request, second, run| {
+    let rollout = roll_out(|_request, second, run| {
         let is_expired = second >= 10 * HOUR && run == 0;
         is_expired.then(|| Fault::Answer(Status::new(Reason::Unauthorized, "Unauthorized")))
     });
-    let [first, second] = &came.ended[..] else { panic!("{:?}", came.ended) };
+    let [first, second] = &rollout.ended[..] else { panic!("{:?}", rollout.ended) };
     assert_eq!((first.exit, &first.error), (Exit::Paused, &None));
     assert_eq!((second.exit, &second.error), (Exit::Done, &None));
 }

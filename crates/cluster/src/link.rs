@@ -33,10 +33,10 @@ impl Link {
         self.0.load(Ordering::Relaxed) == IS_FAST
     }
 
-    /// Notes the time from a request to the begin of its answer.
+    /// Notes the time from a request to the beginning of its answer.
     pub(super) fn answered(&self, took: Duration) {
         if took <= NEARBY {
-            self.changes(UNKNOWN, IS_FAST);
+            self.advance(UNKNOWN, IS_FAST);
         }
     }
 
@@ -51,10 +51,10 @@ impl Link {
             (true, false) => (IS_FAST, IS_SLOW),
             (true, true) | (false, false) => return,
         };
-        self.changes(from, to);
+        self.advance(from, to);
     }
 
-    fn changes(&self, from: u8, to: u8) {
+    fn advance(&self, from: u8, to: u8) {
         // Another answer may have been first, with the same right.
         let _ = self.0.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }

@@ -39,8 +39,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The lists to read, without Namespaces, which may be forbidden. Those of many large objects are
-    /// last: the answers to the others tell how near the server is, and so whether to compress pages.
+    /// The lists to read, without Namespaces, which may be forbidden. Nodes and pods come after
+    /// DaemonSets and revisions: how fast those are answered decides whether pages are compressed.
     pub(super) fn lists(&self) -> Vec<List> {
         let mut lists = Vec::new();
         let is_wanted = |kind: &Kind| {

@@ -52,10 +52,9 @@ impl Lock {
         self.renewal.fence.is_fresh()
     }
 
-    /// Why the lock is stale, if the last renewal failed.
+    /// The error of the last renewal, if it failed.
     pub fn failure(&self) -> Option<String> {
-        let failure = self.renewal.failure().filter(|_| !self.is_fresh());
-        failure.map(|failure| format!("cannot renew the lock: {failure}"))
+        self.renewal.failure().map(|failure| format!("cannot renew the lock: {failure}"))
     }
 
     /// Waits until the lock is lost: another run took it, or a user released it by force.

@@ -8,12 +8,12 @@
 //! with 404 or 501 and a message. `world` puts everything together.
 //!
 //! [`World`] holds the objects of a snapshot in a store, an HTTP service over it, and one task that
-//! plays the DaemonSet controller, the scheduler, the kubelets and the garbage collector. That task is a loop of discrete events, in the order of time, and in
-//! the order of arrival in case of a tie. It receives changes some milliseconds late, as informers
-//! do, decides by the rules of the DaemonSet controller, and writes through the same verbs as HTTP
-//! does. A sync of the DaemonSet controller is a list of requests in upstream's order and batches,
-//! sent at the controller manager's own rate (20 a second after a burst of 30). Time is tokio's
-//! paused clock, which jumps when no task has work.
+//! plays the DaemonSet controller, the scheduler, the kubelets and the garbage collector. That task
+//! is a loop of discrete events, in the order of time, and in the order of arrival in case of a tie.
+//! It receives changes some milliseconds late, as informers do, decides by the rules of the DaemonSet
+//! controller, and writes through the same verbs as HTTP does. A sync of the DaemonSet controller is a
+//! list of requests in upstream's order and batches, sent at the controller manager's own rate (20 a
+//! second after a burst of 30). Time is tokio's paused clock, which jumps when no task has work.
 //!
 //! A sync takes time in proportion to the nodes, as upstream's does, and events that arrive
 //! meanwhile cause one further sync. `ds-apply` also rests after each evaluation of a large

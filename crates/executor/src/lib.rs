@@ -200,7 +200,8 @@ impl Run {
         placement_cache: &mut PlacementCache,
     ) -> Looked {
         let is_current = are_current && self.observer.is_current() && self.lock.is_fresh();
-        let failure = self.observer.failure().or_else(|| self.lock.failure());
+        let failure = || self.observer.failure().or_else(|| self.lock.failure());
+        let failure = if is_current { None } else { failure() };
         self.observer.look(|view| {
             let View { snapshot, nodes_version, failed_creates: _, pullers, neighbours } = view;
             let (now, nodes) = (snapshot.observed_at, &snapshot.nodes);

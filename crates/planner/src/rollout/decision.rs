@@ -32,9 +32,9 @@ const BLIND_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 /// suspended meanwhile, so a short one does not shorten it.
 const BLIND_TIMEOUT: SignedDuration = SignedDuration::from_mins(10);
 
-/// Time for which the watches may not be current before the reason is reported: they are often opened again
+/// Time for which the observed state may be old before the reason is reported: watches are often opened again
 /// within seconds.
-const BLIND_MOMENT: SignedDuration = SignedDuration::from_secs(30);
+const BLIND_REPORT_DELAY: SignedDuration = SignedDuration::from_secs(30);
 
 /// The reason why a decision goes no further.
 #[derive(Debug)]
@@ -202,9 +202,9 @@ impl<'w> Decision<'_, 'w> {
         Err(Halt::paused(PauseReason::Blind { seconds: waited.as_secs(), failure }))
     }
 
-    /// Reports once why the cluster cannot be observed, unless it may be only for a moment.
+    /// Reports why the cluster cannot be observed, once each time.
     fn report_not_observed(&mut self, waited: SignedDuration, failure: Option<String>) {
-        if let Some(failure) = failure.filter(|_| waited >= BLIND_MOMENT)
+        if let Some(failure) = failure.filter(|_| waited >= BLIND_REPORT_DELAY)
             && !std::mem::replace(&mut self.state.shown.not_observed, true)
         {
             self.report(Report::NotObserved { failure });

@@ -27,7 +27,8 @@
 //! An outdated pod that became Ready recently is not deleted before it is available. One that became
 //! NotReady recently is not deleted before it is available again or has been NotReady for 60 s. Not here:
 //! whether a new pod has failed (`new_pods`), and restoring the strategy. In files of their own: a surge,
-//! and the images of new pods. The words are in the glossary of the guide.
+//! and the images of new pods. Step, domain, wave, ramp and in flight are
+//! in the glossary of the guide.
 //!
 //! [`Ramp::window`]: daemonset::model::Ramp::window
 

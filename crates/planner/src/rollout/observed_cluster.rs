@@ -30,7 +30,7 @@ pub struct ObservedCluster<'a> {
     pub neighbours: &'a [Neighbours],
     /// Whether all watches are current and requests can be sent.
     pub is_current: bool,
-    /// The error of a watch or of the lock, if one fails.
+    /// The error of a watch or of the lock for which it is not current, if one fails.
     pub failure: Option<&'a str>,
 }
 

@@ -4,8 +4,8 @@
 use serde_json::json;
 
 use super::run::{Run, plain_pace};
-use super::sim::{Fate, Sim};
-use crate::rollout::{Cost, Outcome, PodFailure, Report};
+use super::sim::{FAILURE, Fate, Sim};
+use crate::rollout::{Cost, Outcome, PauseReason, PodFailure, Report};
 use daemonset::model::{Pod, PodReadiness, PolicySpec, Ramp};
 
 /// A run with the default policy.
@@ -198,4 +198,30 @@ fn a_step_is_due_when_a_pod_becomes_available() {
     run.look();
     let wake = run.wake().expect("a step is due");
     assert!(wake.duration_since(since).as_secs() <= 2, "{wake} {since}");
+}
+
+#[test]
+fn why_the_cluster_cannot_be_observed_is_reported_once_each_time() {
+    let mut run = by_default(fleet(8, 1, Fate::ReadyAfter(5)));
+    run.look();
+    let reported = |run: &Run| {
+        let reports = run.reports.iter();
+        reports
+            .filter(|it| matches!(it, Report::NotObserved { failure } if failure == FAILURE))
+            .count()
+    };
+    let settle = |run: &mut Run, seconds: u32| (0..seconds).for_each(|_| run.settle());
+    for (hidden, times) in [(25, 0), (60, 1), (25, 1), (60, 2)] {
+        run.sim.hidden = true;
+        settle(&mut run, hidden);
+        assert_eq!(reported(&run), times, "{hidden} s");
+        run.sim.hidden = false;
+        settle(&mut run, 2);
+    }
+    run.sim.hidden = true;
+    let run = run.finish();
+    let Outcome::Paused { why: PauseReason::Blind { failure, .. } } = run.outcome() else {
+        panic!("{:?}", run.outcome())
+    };
+    assert_eq!(failure.as_deref(), Some(FAILURE));
 }

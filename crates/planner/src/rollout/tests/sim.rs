@@ -53,10 +53,13 @@ impl Seen {
             pullers: &self.pullers,
             neighbours: &self.neighbours,
             is_current: self.is_current,
-            failure: None,
+            failure: (!self.is_current).then_some(FAILURE),
         }
     }
 }
+
+/// Why a hidden cluster cannot be observed.
+pub(super) const FAILURE: &str = "cannot watch pods";
 
 /// The cluster.
 pub(super) struct Sim {
