@@ -3,6 +3,7 @@
 //! A field can be a member, have members below it, or both. Membership is not recursive: the owner
 //! of a list element need not own its fields. Not here: the serialized format (`fields_v1`).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::field_path::{FieldPath, PathStep};
@@ -103,11 +104,16 @@ impl FieldSet {
     }
 
     /// Adds all fields of `below` under `step`.
-    pub(super) fn add_child(&mut self, step: PathStep, below: &Self) {
+    pub(super) fn add_child(&mut self, step: PathStep, below: Self) {
         if below.is_empty() {
             return;
         }
-        self.children.entry(step).or_default().extend(below);
+        match self.children.entry(step) {
+            Entry::Vacant(child) => {
+                child.insert(below);
+            }
+            Entry::Occupied(mut child) => child.get_mut().extend(&below),
+        }
     }
 
     /// Adds all fields of another set.
@@ -124,7 +130,7 @@ impl FieldSet {
         for (step, below) in &other.children {
             match self.children.get_mut(step) {
                 Some(child) => child.extend(below),
-                None => self.add_child(step.clone(), below),
+                None => self.add_child(step.clone(), below.clone()),
             }
         }
     }

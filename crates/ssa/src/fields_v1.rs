@@ -26,7 +26,7 @@ pub(super) fn read(fields: &Value) -> Result<FieldSet, StepError> {
         if child.is_empty() || below.get(".").is_some() {
             set.add_member(step.clone());
         }
-        set.add_child(step, &child);
+        set.add_child(step, child);
     }
     Ok(set)
 }
