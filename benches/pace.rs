@@ -31,7 +31,7 @@ use daemonset::model::{FIELD_MANAGER, IntOrPercent};
 
 // The watcher also refers to the harness as `crate::harness`.
 use control_plane::harness::{self, ControlPlane, FakeNode, wait_for};
-use control_plane::watcher::Watcher;
+use control_plane::watcher::{Gone, Watcher};
 use process::Sampled;
 
 /// The default number of rollouts of each kind.
@@ -168,7 +168,17 @@ impl<'p> Fleet<'p> {
         let seen = watcher.end();
         let allowed = self.case.budget.scaled(self.nodes.try_into().unwrap());
         assert!(seen.most_unavailable <= allowed.try_into().unwrap(), "{}", seen.most_unavailable);
-        assert_eq!(seen.deleted.len(), self.nodes, "each pod is replaced once");
+        let mut nodes = BTreeSet::new();
+        let again: Vec<_> = seen.deleted.iter().filter(|node| !nodes.insert(*node)).collect();
+        let of_these = |gone: &&Gone| again.contains(&&gone.node);
+        let gone: Vec<_> = seen.gone.values().filter(of_these).collect();
+        assert!(
+            again.is_empty(),
+            "{} pods deleted by version {}: {gone:?}",
+            gone.len(),
+            self.version
+        );
+        assert_eq!(nodes.len(), self.nodes, "each pod is replaced once");
         (seen.took().as_secs_f64(), result)
     }
 

@@ -58,7 +58,7 @@ impl Seen {
 /// A deleted pod.
 #[derive(Debug)]
 pub(crate) struct Gone {
-    node: String,
+    pub(crate) node: String,
     /// Its image's tag.
     pub(crate) image: String,
     /// The number of nodes without an available pod then, including its own.
