@@ -4,7 +4,7 @@
 mod approved;
 mod cost;
 mod emptied;
-mod flux;
+mod git_ops;
 mod in_cluster;
 mod interference;
 mod killed;

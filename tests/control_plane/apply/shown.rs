@@ -25,7 +25,7 @@ const ELSEWHERE: [&str; 9] = [
     "it::notification_examples",
     "the pipeline itself",
     "apply::walk",
-    "apply::flux",
+    "apply::git_ops",
 ];
 
 /// A policy whose first step waits for approval.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
+use super::GitOps;
 use crate::harness::go_build::{self, Tool};
 use crate::harness::ports::Port;
 use crate::harness::watchdog::{Watched, log_tail};
@@ -21,8 +22,6 @@ const TOOL: [Tool; 1] = [Tool {
     tags: "",
     cold: "4 minutes",
 }];
-/// The user of the controller at the API server.
-pub(super) const FLUX: &str = "flux";
 /// The namespace of its own objects, and the name of both.
 const NAMESPACE: &str = "flux-system";
 const NAME: &str = "fleet";
@@ -38,11 +37,21 @@ pub(super) struct Flux<'p> {
     archive: Served,
     folder: TempDir,
     process: Watched,
+    /// The number of commits.
+    commits: u32,
 }
 
-impl<'p> Flux<'p> {
-    /// Starts it. The control plane has the user [`FLUX`].
-    pub(super) fn start(plane: &'p ControlPlane) -> Self {
+impl<'p> GitOps<'p> for Flux<'p> {
+    const NAME: &'static str = "Flux";
+    const USER: &'static str = "flux";
+    const MANAGER: &'static str = "kustomize-controller";
+    const KEEPS: &'static str = "kustomize.toolkit.fluxcd.io/prune: disabled";
+    const MARKS: &'static [(&'static str, &'static str)] = &[
+        ("label", "kustomize.toolkit.fluxcd.io/name"),
+        ("label", "kustomize.toolkit.fluxcd.io/namespace"),
+    ];
+
+    fn start(plane: &'p ControlPlane) -> Self {
         let program = go_build::folder_with(&TOOL, &["kustomize-controller"]);
         let sources = go_build::sources_of(&TOOL[0], PACKAGE);
         let kinds =
@@ -67,23 +76,22 @@ impl<'p> Flux<'p> {
             .args(["--watch-all-namespaces", "--enable-leader-election=false"])
             .args(["--metrics-addr=0", "--requeue-dependency=1s"])
             .arg(format!("--health-addr=127.0.0.1:{}", health.number()))
-            .env("KUBECONFIG", plane.kubeconfig_of(FLUX))
+            .env("KUBECONFIG", plane.kubeconfig_of(Self::USER))
             .env("RUNTIME_NAMESPACE", NAMESPACE)
             .env("TMPDIR", folder.path())
             .current_dir(folder.path());
         let process = Watched::spawn(&command, &folder.path().join("log"));
-        Self { plane, archive, folder, process }
+        Self { plane, archive, folder, process, commits: 0 }
     }
 
-    /// A commit: from now on the source has these manifests and no others. Returns when they are
-    /// applied.
-    pub(super) fn commit(&mut self, revision: &str, manifests: &str) {
+    fn commit(&mut self, manifests: &str) {
+        self.commits += 1;
         let archive = archive_of(self.folder.path(), manifests);
         let digest = Sha256::digest(&archive).into_iter().map(|byte| format!("{byte:02x}"));
         let digest = format!("sha256:{}", digest.collect::<String>());
         let size = archive.len();
         self.archive.set(archive);
-        let revision = format!("main@sha1:{revision}");
+        let revision = format!("main@sha1:{:04}", self.commits);
         let artifact = json!({
             "url": format!("http://{}/{revision}.tar.gz", self.archive.address()),
             "path": format!("gitrepository/{NAMESPACE}/{NAME}/{revision}.tar.gz"),
@@ -106,23 +114,24 @@ impl<'p> Flux<'p> {
         });
     }
 
-    /// Stops or continues its comparisons, as `flux suspend` and `flux resume` do.
-    pub(super) fn suspend(&self, suspend: bool) {
+    /// As `flux suspend` and `flux resume` do.
+    fn suspend(&self, suspend: bool) {
         let patch = json!({"spec": {"suspend": suspend}}).to_string();
         self.kubectl(&["patch", "kustomization", NAME, "--type=merge", "-p", &patch]);
     }
 
+    fn compares(&self) {
+        let before = self.comparisons();
+        // The first of these may have begun before.
+        wait_until("Flux to compare twice", SOON, || self.comparisons() >= before + 2);
+    }
+}
+
+impl Flux<'_> {
     /// The number of comparisons that it has finished since it was started.
     fn comparisons(&self) -> usize {
         let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
         log.matches("Reconciliation finished").count()
-    }
-
-    /// Waits until it has compared the cluster with its source from beginning to end.
-    pub(super) fn compares(&self) {
-        let before = self.comparisons();
-        // The first of these may have begun before.
-        wait_until("Flux to compare twice", SOON, || self.comparisons() >= before + 2);
     }
 
     fn kubectl(&self, arguments: &[&str]) -> String {

@@ -1,0 +1,212 @@
+//! A running Argo CD: its application controller and its repository server, and the git repository
+//! that it applies.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::GitOps;
+use crate::harness::go_build::{self, Tool};
+use crate::harness::ports::Port;
+use crate::harness::watchdog::{Watched, log_tail};
+use crate::harness::{ControlPlane, wait_until};
+
+const PROGRAM: &str = "argo-cd";
+const TOOL: [Tool; 1] =
+    [Tool { folder: "argo_cd", programs: &[(PROGRAM, "./argo-cd")], tags: "", cold: "5 minutes" }];
+/// The namespace of its own objects, and the name of its application.
+const NAMESPACE: &str = "argocd";
+const NAME: &str = "fleet";
+/// How often it compares the cluster with its source, in seconds.
+const INTERVAL: &str = "3";
+const SOON: Duration = Duration::from_mins(2);
+
+/// Argo CD without its API server and user interface.
+pub(super) struct ArgoCd<'p> {
+    plane: &'p ControlPlane,
+    /// The repository, and what the processes write.
+    folder: TempDir,
+    /// Each with the name of its log.
+    processes: Vec<(&'static str, Watched)>,
+    _ports: Vec<Port>,
+}
+
+impl<'p> GitOps<'p> for ArgoCd<'p> {
+    const NAME: &'static str = "Argo CD";
+    const USER: &'static str = "argocd";
+    const MANAGER: &'static str = "argocd-controller";
+    const KEEPS: &'static str = "argocd.argoproj.io/sync-options: Prune=false";
+    const MARKS: &'static [(&'static str, &'static str)] =
+        &[("annotate", "argocd.argoproj.io/tracking-id")];
+
+    fn start(plane: &'p ControlPlane) -> Self {
+        let program = go_build::folder_with(&TOOL, &[PROGRAM]).join(PROGRAM);
+        let sources = go_build::sources_of(&TOOL[0], "github.com/argoproj/argo-cd/v3");
+        for kind in ["application", "appproject"] {
+            let file = sources.join(format!("manifests/crds/{kind}-crd.yaml"));
+            plane.apply_yaml(&fs::read_to_string(file).unwrap());
+        }
+        let kinds = ["crd", "--all", "--for=condition=Established", "--timeout=60s"];
+        plane.kubectl(&[&["wait"], &kinds[..]].concat());
+        plane.kubectl(&["create", "namespace", NAMESPACE]);
+        plane.apply_yaml(SETTINGS);
+        let folder = tempfile::tempdir().unwrap();
+        git(folder.path(), &["init", "--quiet", "--initial-branch=main", "source"]);
+        let ports: Vec<Port> = std::iter::repeat_with(Port::free).take(4).collect();
+        let [redis, repository, metrics, controller] = [0, 1, 2, 3].map(|at| ports[at].number());
+        let address = |port: u16| format!("127.0.0.1:{port}");
+        let kubeconfig = plane.kubeconfig_of(Self::USER);
+        let start = |name: &'static str, arguments: &[&str]| {
+            let mut command = Command::new(&program);
+            command
+                .arg(name)
+                .args(arguments)
+                .env("HOME", folder.path())
+                .env("TMPDIR", folder.path())
+                .env("KUBECONFIG", &kubeconfig)
+                // Its own cluster is the one of the kubeconfig.
+                .env("ARGOCD_FAKE_IN_CLUSTER", "true")
+                .env("ARGOCD_GPG_ENABLED", "false")
+                .env("ARGOCD_TLS_DATA_PATH", folder.path())
+                .env("ARGOCD_SSH_DATA_PATH", folder.path())
+                .current_dir(folder.path());
+            (name, Watched::spawn(&command, &folder.path().join(name)))
+        };
+        let redis_flag = format!("--redis={}", address(redis));
+        let processes = vec![
+            start("redis", &[&address(redis)]),
+            start(
+                "argocd-repo-server",
+                &[
+                    &redis_flag,
+                    "--address=127.0.0.1",
+                    &format!("--port={repository}"),
+                    "--metrics-address=127.0.0.1",
+                    &format!("--metrics-port={metrics}"),
+                    "--disable-tls",
+                    // Every comparison asks for the newest commit.
+                    "--revision-cache-expiration=1s",
+                ],
+            ),
+            start(
+                "argocd-application-controller",
+                &[
+                    &redis_flag,
+                    &format!("--namespace={NAMESPACE}"),
+                    &format!("--repo-server={}", address(repository)),
+                    "--repo-server-plaintext",
+                    &format!("--metrics-port={controller}"),
+                    &format!("--app-resync={INTERVAL}"),
+                    "--app-resync-jitter=0",
+                    "--self-heal-timeout-seconds=1",
+                ],
+            ),
+        ];
+        Self { plane, folder, processes, _ports: ports }
+    }
+
+    fn commit(&mut self, manifests: &str) {
+        let source = self.folder.path().join("source");
+        fs::write(source.join("fleet.yaml"), manifests).unwrap();
+        git(&source, &["add", "--all"]);
+        git(&source, &["commit", "--quiet", "--message=a change"]);
+        let commit = git(&source, &["rev-parse", "HEAD"]);
+        self.plane.apply_yaml(&application(&source));
+        let applied = "--output=jsonpath={.status.operationState.phase} \
+                       {.status.operationState.syncResult.revision}";
+        let what = format!("Argo CD to apply {commit}");
+        wait_until(&what, SOON, || {
+            self.all_run();
+            self.application(applied) == format!("Succeeded {commit}")
+        });
+    }
+
+    /// As in its user interface, *disable auto-sync*.
+    fn suspend(&self, suspend: bool) {
+        let patch = json!({"spec": {"syncPolicy": {"automated": {"enabled": !suspend}}}});
+        let patch = ["--type=merge", "-p", &patch.to_string()];
+        self.kubectl(&[&["patch", "application", NAME], &patch[..]].concat());
+    }
+
+    fn compares(&self) {
+        // The first comparison may have begun before, and what it finds is applied after it.
+        for _ in 0..3 {
+            let compared = || self.application("--output=jsonpath={.status.reconciledAt}");
+            let before = compared();
+            wait_until("Argo CD to compare", SOON, || compared() != before);
+        }
+        wait_until("Argo CD to have applied", SOON, || {
+            self.application("--output=jsonpath={.status.operationState.phase}") == "Succeeded"
+        });
+    }
+}
+
+impl ArgoCd<'_> {
+    /// Panics with the end of its log if a process has ended.
+    fn all_run(&mut self) {
+        for (name, process) in &mut self.processes {
+            let log = self.folder.path().join(*name);
+            assert!(process.ended().is_none(), "{name} ended; {}", log_tail(&log));
+        }
+    }
+
+    fn application(&self, output: &str) -> String {
+        self.kubectl(&["get", "application", NAME, output])
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        self.plane.kubectl(&[&["--namespace", NAMESPACE], arguments].concat())
+    }
+}
+
+/// What its installation creates: settings, and the project that applications are in by default.
+const SETTINGS: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: argocd-cm, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: argocd-secret, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}
+stringData: {server.secretkey: for-a-test}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: AppProject
+metadata: {name: default, namespace: argocd}
+spec:
+  sourceRepos: ['*']
+  destinations: [{namespace: '*', server: '*'}]
+  clusterResourceWhitelist: [{group: '*', kind: '*'}]
+";
+
+/// The application: everything in the repository, applied at once and set back by itself.
+fn application(source: &Path) -> String {
+    format!(
+        "
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {{name: {NAME}, namespace: {NAMESPACE}}}
+spec:
+  project: default
+  source: {{repoURL: 'file://{}', path: ., targetRevision: main}}
+  destination: {{server: 'https://kubernetes.default.svc'}}
+  syncPolicy:
+    automated: {{prune: true, selfHeal: true}}
+    syncOptions: [ServerSideApply=true]
+",
+        source.display()
+    )
+}
+
+/// Runs git, and returns its output without the line end.
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(folder).args(["-c", "user.name=test", "-c", "user.email=test@example.com"]);
+    let output = git.args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
