@@ -46,8 +46,9 @@ impl Sandbox {
         self.git(&["commit", "-q", "-m", "a commit"]);
     }
 
-    /// Runs git with a fixed author and time, so commits have fixed ids.
-    pub fn git(&self, args: &[&str]) {
+    /// Runs git with a fixed author and time, so commits have fixed ids; returns its output without the
+    /// line end.
+    pub fn git(&self, args: &[&str]) -> String {
         let mut git = self.command(Path::new("git"), args);
         for who in ["AUTHOR", "COMMITTER"] {
             git.env(format!("GIT_{who}_NAME"), "Test");
@@ -56,6 +57,7 @@ impl Sandbox {
         }
         let done = git.env("GIT_CONFIG_NOSYSTEM", "1").output().unwrap();
         assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
     }
 
     /// Runs `ds-plan`; the arguments must not contain spaces.

@@ -51,6 +51,15 @@ trait GitOps<'p>: Sized {
     fn compares(&self);
 }
 
+/// Creates its kinds, and the namespace of its own objects.
+fn install(plane: &ControlPlane, kinds: &[String], namespace: &str) {
+    for kind in kinds {
+        plane.apply_yaml(kind);
+    }
+    plane.kubectl(&["wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"]);
+    plane.kubectl(&["create", "namespace", namespace]);
+}
+
 fn namespace(name: &str) -> String {
     format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n---\n")
 }

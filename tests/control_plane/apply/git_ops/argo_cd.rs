@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
+use testkit::sandbox::Sandbox;
 
-use super::GitOps;
+use super::{GitOps, install};
 use crate::harness::go_build::{self, Tool};
 use crate::harness::ports::Port;
 use crate::harness::watchdog::{Watched, log_tail};
@@ -28,7 +29,9 @@ const SOON: Duration = Duration::from_mins(2);
 /// Argo CD without its API server and user interface.
 pub(super) struct ArgoCd<'p> {
     plane: &'p ControlPlane,
-    /// The repository, and what the processes write.
+    /// The repository.
+    source: Sandbox,
+    /// What the processes write.
     folder: TempDir,
     /// Each with the name of its log.
     processes: Vec<(&'static str, Watched)>,
@@ -46,16 +49,13 @@ impl<'p> GitOps<'p> for ArgoCd<'p> {
     fn start(plane: &'p ControlPlane) -> Self {
         let program = go_build::folder_with(&TOOL, &[PROGRAM]).join(PROGRAM);
         let sources = go_build::sources_of(&TOOL[0], "github.com/argoproj/argo-cd/v3");
-        for kind in ["application", "appproject"] {
+        let kinds = ["application", "appproject"].map(|kind| {
             let file = sources.join(format!("manifests/crds/{kind}-crd.yaml"));
-            plane.apply_yaml(&fs::read_to_string(file).unwrap());
-        }
-        let kinds = ["crd", "--all", "--for=condition=Established", "--timeout=60s"];
-        plane.kubectl(&[&["wait"], &kinds[..]].concat());
-        plane.kubectl(&["create", "namespace", NAMESPACE]);
+            fs::read_to_string(file).unwrap()
+        });
+        install(plane, &kinds, NAMESPACE);
         plane.apply_yaml(SETTINGS);
         let folder = tempfile::tempdir().unwrap();
-        git(folder.path(), &["init", "--quiet", "--initial-branch=main", "source"]);
         let ports: Vec<Port> = std::iter::repeat_with(Port::free).take(4).collect();
         let [redis, repository, metrics, controller] = [0, 1, 2, 3].map(|at| ports[at].number());
         let address = |port: u16| format!("127.0.0.1:{port}");
@@ -106,16 +106,14 @@ impl<'p> GitOps<'p> for ArgoCd<'p> {
                 ],
             ),
         ];
-        Self { plane, folder, processes, _ports: ports }
+        Self { plane, source: Sandbox::new(), folder, processes, _ports: ports }
     }
 
     fn commit(&mut self, manifests: &str) {
-        let source = self.folder.path().join("source");
-        fs::write(source.join("fleet.yaml"), manifests).unwrap();
-        git(&source, &["add", "--all"]);
-        git(&source, &["commit", "--quiet", "--message=a change"]);
-        let commit = git(&source, &["rev-parse", "HEAD"]);
-        self.plane.apply_yaml(&application(&source));
+        self.source.write("fleet.yaml", manifests);
+        self.source.commit();
+        let commit = self.source.git(&["rev-parse", "HEAD"]);
+        self.plane.apply_yaml(&application(&self.source.path(".git")));
         let applied = "--output=jsonpath={.status.operationState.phase} \
                        {.status.operationState.syncResult.revision}";
         let what = format!("Argo CD to apply {commit}");
@@ -184,7 +182,7 @@ spec:
 ";
 
 /// The application: everything in the repository, applied at once and set back by itself.
-fn application(source: &Path) -> String {
+fn application(repository: &Path) -> String {
     format!(
         "
 apiVersion: argoproj.io/v1alpha1
@@ -198,15 +196,6 @@ spec:
     automated: {{prune: true, selfHeal: true}}
     syncOptions: [ServerSideApply=true]
 ",
-        source.display()
+        repository.display()
     )
-}
-
-/// Runs git, and returns its output without the line end.
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let mut git = Command::new("git");
-    git.current_dir(folder).args(["-c", "user.name=test", "-c", "user.email=test@example.com"]);
-    let output = git.args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use super::GitOps;
+use super::{GitOps, install};
 use crate::harness::go_build::{self, Tool};
 use crate::harness::ports::Port;
 use crate::harness::watchdog::{Watched, log_tail};
@@ -28,6 +28,14 @@ const NAME: &str = "fleet";
 /// How often it compares the cluster with its source, in the notation of Flux.
 const INTERVAL: &str = "3s";
 const SOON: Duration = Duration::from_mins(2);
+
+/// The kinds of its sources, each with its plural.
+const SOURCES: [(&str, &str); 4] = [
+    ("GitRepository", "gitrepositories"),
+    ("OCIRepository", "ocirepositories"),
+    ("Bucket", "buckets"),
+    ("ExternalArtifact", "externalartifacts"),
+];
 
 /// Flux, without its source-controller: what that would have fetched from git is in a
 /// `GitRepository` that the test writes, with an archive that the test serves. The dependencies of
@@ -54,20 +62,10 @@ impl<'p> GitOps<'p> for Flux<'p> {
     fn start(plane: &'p ControlPlane) -> Self {
         let program = go_build::folder_with(&TOOL, &["kustomize-controller"]);
         let sources = go_build::sources_of(&TOOL[0], PACKAGE);
-        let kinds =
-            sources.join("config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml");
-        plane.apply_yaml(&fs::read_to_string(kinds).unwrap());
-        for (kind, plural) in [
-            ("GitRepository", "gitrepositories"),
-            ("OCIRepository", "ocirepositories"),
-            ("Bucket", "buckets"),
-            ("ExternalArtifact", "externalartifacts"),
-        ] {
-            plane.apply_yaml(&source_kind(kind, plural).to_string());
-        }
-        let kinds = ["crd", "--all", "--for=condition=Established", "--timeout=60s"];
-        plane.kubectl(&[&["wait"], &kinds[..]].concat());
-        plane.kubectl(&["create", "namespace", NAMESPACE]);
+        let own = sources.join("config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml");
+        let mut kinds = vec![fs::read_to_string(own).unwrap()];
+        kinds.extend(SOURCES.map(|(kind, plural)| source_kind(kind, plural).to_string()));
+        install(plane, &kinds, NAMESPACE);
         let archive = Served::start("application/gzip");
         let folder = tempfile::tempdir().unwrap();
         let health = Port::free();
