@@ -102,10 +102,13 @@ impl<'p> Fleet<'p> {
     }
 
     fn wait_until_available(&self) {
+        wait_for("available pods", SOON, self.nodes.to_string(), || self.available());
+    }
+
+    /// The number of available pods, by the status of the DaemonSet.
+    fn available(&self) -> String {
         let available = "--output=jsonpath={.status.numberAvailable}";
-        wait_for("available pods", SOON, self.nodes.to_string(), || {
-            self.kubectl(&["get", "daemonset", "agent", available])
-        });
+        self.kubectl(&["get", "daemonset", "agent", available])
     }
 
     fn kubectl(&self, arguments: &[&str]) -> String {

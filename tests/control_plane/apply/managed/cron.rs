@@ -1,6 +1,9 @@
 //! Runs as from a `CronJob`: between two runs nodes are added, drained, removed, and pods fail;
 //! only the next run fixes it, all at once.
 
+use std::thread;
+use std::time::Duration;
+
 use super::*;
 
 const NODES: usize = 6;
@@ -111,6 +114,9 @@ fn a_node_lost_between_two_runs_keeps_its_pod_and_does_not_block() {
     wait_until("the node to be untainted", SOON, || {
         plane.kubectl(&["get", "node", "b-01", taints]).is_empty()
     });
+    // The node lifecycle controller reads the conditions of nodes every 5 s. Until then it marks
+    // a new pod of this node NotReady, which a kubelet would correct; the fake one does not.
+    thread::sleep(Duration::from_secs(6));
     let before = agent.uids();
     agent.apply(&tolerant("lost", "v2"), &[], 0);
     agent.is_whole(&tolerant("lost", "v2"), NODES);
