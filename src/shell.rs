@@ -5,11 +5,14 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
+use std::thread;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::runtime;
+use tokio::sync::{mpsc, oneshot};
 
 use super::error::Error;
 use super::exit::Exit;
@@ -114,23 +117,34 @@ impl Shell {
 pub(super) fn run_until_interrupted(
     work: impl Future<Output = Exit> + Send + 'static,
 ) -> io::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let exit = runtime.block_on(async {
+    let signals = runtime::Builder::new_current_thread().enable_all().build()?;
+    signals.block_on(async {
         // Signal handlers are installed before the work starts, so that no signal is missed.
         let mut interruption = Interruption::listen()?;
         tokio::select! {
-            done = tokio::spawn(work) => match done {
+            done = start_on_a_thread(work)? => match done.map_err(io::Error::other)? {
                 Ok(exit) => Ok(exit),
-                Err(failed) => match failed.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(cancelled) => Err(io::Error::other(cancelled)),
-                },
+                Err(panic) => panic::resume_unwind(panic),
             },
             exit = interruption.wait() => exit,
         }
-    });
-    runtime.shutdown_background();
-    exit
+    })
+}
+
+/// Runs `work` on a thread of its own, so that signals are handled while it computes. Its requests
+/// and its decoding share that thread: with several, each piece of an answer would wake another
+/// one, which takes more time than decoding it.
+fn start_on_a_thread(
+    work: impl Future<Output = Exit> + Send + 'static,
+) -> io::Result<oneshot::Receiver<thread::Result<Exit>>> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let (sender, receiver) = oneshot::channel();
+    thread::Builder::new().name("work".to_owned()).spawn(move || {
+        let done = panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
+        // The receiver is dropped when a signal has interrupted the run.
+        let _ = sender.send(done);
+    })?;
+    Ok(receiver)
 }
 
 /// Runs `work`, which receives the first two signals and stops safely, and returns its outcome; for
@@ -144,7 +158,7 @@ where
     W: Future<Output = Exit> + Send + 'static,
 {
     const MAX_INTERRUPTS: usize = 2;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         let mut interruption = Interruption::listen()?;
         let (sender, receiver) = mpsc::channel(MAX_INTERRUPTS);
@@ -157,7 +171,7 @@ where
                     Ok(Exit::Interrupted) => Ok(signal),
                     Ok(exit) => Ok(exit),
                     Err(failed) => match failed.try_into_panic() {
-                        Ok(panic) => std::panic::resume_unwind(panic),
+                        Ok(panic) => panic::resume_unwind(panic),
                         Err(cancelled) => Err(io::Error::other(cancelled)),
                     },
                 },
