@@ -2,6 +2,7 @@
 //! counts unavailable pods itself.
 
 mod approved;
+mod compacted;
 mod cost;
 mod emptied;
 mod git_ops;
