@@ -7,23 +7,34 @@ use testkit::random::Random;
 
 const NODES: usize = 10;
 const BUDGET: usize = 2;
-/// Times the kills of one namespace: thirty.
-const NAMESPACES: usize = 10;
+/// The kills of one namespace.
 const KILLS: usize = 3;
+/// The namespaces at a time.
+const AT_ONCE: usize = 10;
+
+/// The number of namespaces: those of thirty kills, or of `ROLLOUT_KILLS`.
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
+fn namespaces() -> usize {
+    let kills = std::env::var("ROLLOUT_KILLS");
+    kills.map_or(30, |kills| kills.parse().expect("ROLLOUT_KILLS is a number")) / KILLS
+}
 
 /// Each kill comes a moment after a certain number of deletions; some come while a run is still
 /// planning, or waits for the lock of the previous one. The first pods of a wave are then
 /// terminating, or not Ready yet.
 #[test]
-fn killed_at_thirty_moments_a_rollout_resumes_within_its_budget() {
+fn killed_at_any_moment_a_rollout_resumes_within_its_budget() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
-    thread::scope(|scope| {
-        for number in 0..NAMESPACES {
-            let plane = &plane;
-            scope.spawn(move || killed_again_and_again(plane, &format!("killed-{number}")));
-        }
-    });
+    let numbers: Vec<usize> = (0..namespaces()).collect();
+    for numbers in numbers.chunks(AT_ONCE) {
+        thread::scope(|scope| {
+            for number in numbers {
+                let plane = &plane;
+                scope.spawn(move || killed_again_and_again(plane, &format!("killed-{number}")));
+            }
+        });
+    }
 }
 
 fn killed_again_and_again(plane: &ControlPlane, namespace: &str) {
