@@ -256,7 +256,11 @@ impl<'a> Stepped<'a> {
         let desired = budget_views.iter().filter(|view| view.desired).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
         let mut skipped = SkippedNodes::of(rules.policy.skip_unready_nodes, desired);
-        let mut stepped = Self { nodes: Vec::new(), positions: Vec::with_capacity(plans.len()) };
+        // A Vec that grows is in memory twice.
+        let mut stepped = Self {
+            nodes: Vec::with_capacity(plans.len()),
+            positions: Vec::with_capacity(plans.len()),
+        };
         for (plan, view) in plans.iter().zip(budget_views) {
             let at = rules.fleet.position(&plan.name);
             let Some(node) = at.map(|at| &rules.fleet.nodes()[at]) else {
