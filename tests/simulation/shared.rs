@@ -98,21 +98,14 @@ impl SharedLaws {
         let Replacement { pod, live, all, down, target } = *replacement;
         let limit = share(rules.shared_budget.as_ref()?, self.desired).max(1);
         let node = pod.node()?;
-        let rolling = all.iter().filter(|it| is_rolling(it, target, store));
-        let rolling: Vec<&DaemonSet> =
-            rolling.filter(|it| !self.blocked.contains(&it.key)).collect();
+        let rolling = self.rolling(all, target, store);
         let others = || rolling.iter().copied().filter(|other| other.key != live.key);
         if image_of(live.spec.template.raw()) == target {
             if let Some(other) = others().find(|other| nodes.is_in_flight(other, node)) {
                 return Some(format!(", while the new pod of {} is not available", other.key));
             }
-            let position =
-                |it: &DaemonSet| self.order.iter().position(|name| *name == it.key.name.as_str());
-            let is_before = |other: &&DaemonSet| position(other) < position(live);
-            let is_left = |other: &&DaemonSet| has_outdated(other, node, store, nodes);
-            let mut before = others().filter(is_before);
             if rules.let_all_begin()
-                && let Some(other) = before.find(is_left)
+                && let Some(other) = self.first_on(node, live, &rolling, (store, nodes))
             {
                 return Some(format!(" before that of {}", other.key));
             }
@@ -129,6 +122,50 @@ impl SharedLaws {
         let was_disturbed = self.disturbed.get(node).is_some_and(|at| *at >= nodes.seen_by(now));
         let is_over = !was_disturbed && taken.len() as u64 >= limit;
         is_over.then(|| format!(" on {node}, beside {taken:?}, and {limit} share the budget"))
+    }
+
+    /// Whether a node has to wait for another DaemonSet, which comes first there, or whose new pod
+    /// there need not be known to be available.
+    pub(crate) fn waits(
+        &self,
+        node: &NodeName,
+        (live, all): (&DaemonSet, &[DaemonSet]),
+        (policy, target): (&Value, u32),
+        (store, nodes): (&Store, &Nodes),
+        now: Timestamp,
+    ) -> bool {
+        let rolling = self.rolling(all, target, store);
+        let is_under_way = |other: &DaemonSet| {
+            // Times of pods have whole seconds.
+            let seconds = Bar::of(other, policy).longest() + 1;
+            let pod = new_pods(other, store).remove(node);
+            let is_up = pod.is_some_and(|pod| stays_up(pod, seconds, nodes.seen_by(now)));
+            let is_desired = desired_nodes(other, store).any(|it| it.name == *node);
+            is_desired && !is_up && !has_outdated(other, node, store, nodes)
+        };
+        let mut others = rolling.iter().filter(|other| other.key != live.key);
+        self.first_on(node, live, &rolling, (store, nodes)).is_some()
+            || others.any(|other| is_under_way(other))
+    }
+
+    fn rolling<'d>(&self, all: &'d [DaemonSet], target: u32, store: &Store) -> Vec<&'d DaemonSet> {
+        let rolling = all.iter().filter(|it| is_rolling(it, target, store));
+        rolling.filter(|it| !self.blocked.contains(&it.key)).collect()
+    }
+
+    /// The DaemonSet that comes before this one on a node, and still has an outdated pod there.
+    fn first_on<'d>(
+        &self,
+        node: &NodeName,
+        live: &DaemonSet,
+        rolling: &[&'d DaemonSet],
+        (store, nodes): (&Store, &Nodes),
+    ) -> Option<&'d DaemonSet> {
+        let position =
+            |it: &DaemonSet| self.order.iter().position(|name| *name == it.key.name.as_str());
+        let is_before = |other: &&DaemonSet| position(other) < position(live);
+        let is_left = |other: &&DaemonSet| has_outdated(other, node, store, nodes);
+        rolling.iter().copied().filter(is_before).find(is_left)
     }
 }
 

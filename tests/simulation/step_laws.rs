@@ -124,8 +124,8 @@ struct Begin<'b, 'a> {
     is_available: bool,
     /// The Ready nodes that are down.
     down: &'b [NodeName],
-    /// Whether a node has not pulled the image of the target yet.
-    lacks_image: &'b dyn Fn(&NodeName) -> bool,
+    /// The nodes that wait for the image of the target, or for another DaemonSet of a shared budget.
+    waiting: &'b BTreeSet<NodeName>,
     /// Whether it is skipped: it could not, or a precondition holds it back.
     is_skipped: &'b dyn Fn(&NodeName) -> bool,
     now: Timestamp,
@@ -339,6 +339,7 @@ impl StepLaws {
         pod: &Pod,
         live: &DaemonSet,
         (store, nodes, pulls): (&Store, &Nodes, &Pulls),
+        waiting: &BTreeSet<NodeName>,
         now: Timestamp,
     ) -> Option<String> {
         self.look(live, store, nodes, now);
@@ -350,15 +351,12 @@ impl StepLaws {
         let it = here.iter().find(|one| Some(&one.node.name) == pod.node())?;
         let (down, _) = nodes.down(live, store, now);
         let is_available = crate::budget::is_available(pod, live, nodes.seen_by(now));
-        let lacks_image =
-            |node: &NodeName| self.rules.pulls_for.is_some() && !pulls.has(node, self.target);
         let limit = self.rules.pulls_for;
         let has_timed_out = |node: &NodeName| pulls.has_timed_out(node, self.target, limit, now);
         let is_skipped =
             |node: &NodeName| has_timed_out(node) || self.checks.holds_back(&self.rules, node);
-        let (lacks_image, is_skipped) = (&lacks_image, &is_skipped);
-        let (here, down) = (&here[..], &down[..]);
-        let begin = Begin { here, it, is_available, down, lacks_image, is_skipped, now };
+        let (here, down, is_skipped) = (&here[..], &down[..], &is_skipped);
+        let begin = Begin { here, it, is_available, down, waiting, is_skipped, now };
         if let Some(law) = self.zones.over_limits(&begin, &self.rules, nodes.seen_by(now)) {
             return Some(law);
         }

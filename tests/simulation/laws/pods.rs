@@ -1,6 +1,8 @@
 //! The laws of pods: which one the program may delete when, and where it may create one.
 
-use daemonset::model::{DaemonSet, Pod, PodReadiness};
+use std::collections::BTreeSet;
+
+use daemonset::model::{DaemonSet, NodeName, Pod, PodReadiness};
 use embedded::{Event, Kind, Seen, Store};
 use jiff::Timestamp;
 use planner::plan::PausedRollout;
@@ -75,10 +77,11 @@ impl LawChecker {
             let is_known =
                 self.changes.is_known(&live.key, Part::Template, self.nodes.seen_by(now));
             let law = self.flights.broken(live, (user, node), &self.policy, seen);
+            let waiting = self.waiting(live, &all, store, now);
             let is_first = !self.attempted.contains(&uid);
             let of_steps = self.steps.get_mut(&live.key).filter(|_| is_first);
             let known = (store, &self.nodes, &self.pulls);
-            let law = law.or_else(|| of_steps?.broken(pod, live, known, now));
+            let law = law.or_else(|| of_steps?.broken(pod, live, known, &waiting, now));
             let law = law.or_else(|| self.lacks_image(pod, live));
             let law = law.or_else(|| self.over_shared_budget(pod, live, &all, store, now));
             if let Some(law) = law.filter(|_| is_known) {
@@ -105,6 +108,26 @@ impl LawChecker {
                 );
             }
         }
+    }
+
+    /// The nodes that wait for the image of the target, or for another DaemonSet of a shared budget.
+    fn waiting(
+        &self,
+        live: &DaemonSet,
+        all: &[DaemonSet],
+        store: &Store,
+        now: Timestamp,
+    ) -> BTreeSet<NodeName> {
+        let Some(steps) = self.steps.get(&live.key) else { return BTreeSet::new() };
+        let (rules, target, known) = (steps.rules(), steps.target(), (store, &self.nodes));
+        let waits = |node: &NodeName| {
+            let lacks_image = rules.pulls_for.is_some() && !self.pulls.has(node, target);
+            let (rollout, sets) = ((&self.policy, target), (live, all));
+            let comes_later = || self.shared.waits(node, sets, rollout, known, now);
+            lacks_image || rules.shared_budget.is_some() && comes_later()
+        };
+        let nodes = desired_nodes(live, store).map(|node| node.name.clone());
+        nodes.filter(waits).collect()
     }
 
     /// The law that is broken if this outdated pod is deleted before its node has the image of the

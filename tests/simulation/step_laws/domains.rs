@@ -101,14 +101,15 @@ impl ZoneSoaks {
     }
 
     /// Without steps, zones come one after the other: in their order, and after the soak of those
-    /// before. Where several may be open at once, one does not wait for images that another pulls.
+    /// before. Where several may be open at once, one does not wait for images that another pulls, or
+    /// for a sibling that comes first on the nodes of another.
     pub(super) fn out_of_order(
         &self,
         begin: &Begin<'_, '_>,
         rules: &Rules,
         zones: &Zones,
     ) -> Option<String> {
-        let Begin { here, it, down, lacks_image, is_skipped, now, .. } = *begin;
+        let Begin { here, it, down, waiting, is_skipped, now, .. } = *begin;
         let domains = rules.domains.as_ref().filter(|_| rules.steps.is_empty())?;
         let is_down = |one: &&Here<'_>| down.contains(&one.node.name);
         let mut open: BTreeSet<&str> = here.iter().filter(is_down).map(|one| one.zone).collect();
@@ -131,12 +132,12 @@ impl ZoneSoaks {
             open.contains(zone) || here.iter().any(|one| one.zone == zone && !one.is_up())
         };
         let earlier = here.iter().filter(waits).filter(|other| !is_begun(other.zone));
-        let (pulling, may_begin): (Vec<_>, Vec<_>) =
-            earlier.partition(|other| lacks_image(&other.node.name));
-        // While it pulls, a zone takes its place among those that may be open at once.
-        let places: BTreeSet<&str> = pulling.iter().map(|other| other.zone).collect();
+        let (later, may_begin): (Vec<_>, Vec<_>) =
+            earlier.partition(|other| waiting.contains(&other.node.name));
+        // While it waits, a zone takes its place among those that may be open at once.
+        let places: BTreeSet<&str> = later.iter().map(|other| other.zone).collect();
         let is_full = open.len() + places.len() >= domains.at_once;
-        let before = may_begin.first().or_else(|| pulling.first().filter(|_| is_full))?;
+        let before = may_begin.first().or_else(|| later.first().filter(|_| is_full))?;
         Some(format!(" in {:?}, before {:?} has begun", it.zone, before.zone))
     }
 }
