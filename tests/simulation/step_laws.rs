@@ -236,10 +236,11 @@ impl StepLaws {
         image == self.good || Some(image) == self.perhaps
     }
 
-    /// Whether a rollout may wait with this image live.
+    /// Whether a rollout may wait with this image live. If the good one has failed, what is live stays.
     fn may_wait_with(&self, image: u32) -> bool {
-        let is_kept = self.rules.keeps_target || self.failed.contains(&self.good);
-        self.is_good(image) || (image == self.target && is_kept)
+        let is_kept = image == self.target && self.rules.keeps_target;
+        let stays = self.failed.contains(&self.good) && !self.failed.contains(&image);
+        self.is_good(image) || is_kept || stays
     }
 
     /// A failed template was recorded.

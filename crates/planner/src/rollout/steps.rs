@@ -338,16 +338,24 @@ impl<'w> Decision<'_, 'w> {
         let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         let is_target = is_template(live, target.template.raw());
-        let good = match self.task.policy.while_waiting {
+        let found = PausedRollout::readable(live);
+        let last_good = match self.task.policy.while_waiting {
             WhileWaiting::Target if is_target => None,
             WhileWaiting::Target | WhileWaiting::LastGood => {
-                // A template that has failed is never written again: the target has not.
-                let may_be_live = |good: &Good<'_>| !is_target || !self.has_failed(&good.template);
-                self.good(target, live, &BTreeMap::new()).ok().filter(may_be_live)
+                self.good(target, live, &BTreeMap::new()).ok()
             }
         };
+        let stays = last_good.as_ref().is_some_and(|good| {
+            // A template that has failed is never written again: what is live has not.
+            (is_target || !good.is_live(live)) && self.has_failed(&good.template)
+        });
+        if stays && !is_target && found.is_some() {
+            // That of an earlier rollout, which is paused.
+            self.note_waiting(target, &waits_for)?;
+            return Ok(Halt::End(self.waiting(waits_for)));
+        }
+        let good = last_good.filter(|_| !stays);
         let is_good = good.as_ref().is_some_and(|good| good.is_live(live));
-        let found = PausedRollout::readable(live);
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
         let stale = |change| Ok(Halt::End(Outcome::Stale { change, paused: on_delete }));
         // Before the target is written, that of an earlier run may be live.

@@ -213,16 +213,26 @@ fn after_the_last_good_has_failed(policy: &PolicySpec) -> Run {
 #[test]
 fn a_template_that_has_failed_is_not_put_back() {
     let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
-    let newer = after_the_last_good_has_failed(&policy);
+    let mut newer = after_the_last_good_has_failed(&policy);
     assert_eq!((waits(&newer), newer.deletes.len()), (vec![WaitKind::Gate], 2));
     assert_eq!(newer.sim.live_image(), "v3");
     assert_eq!(newer.pause().unwrap().state, PauseState::Waiting);
-    let last = {
-        let mut sim = newer.sim;
-        sim.pass(120);
-        run(sim, "v3", &policy)
-    };
+    newer.sim.pass(120);
+    let last = run(newer.sim, "v3", &policy);
     assert_eq!((last.outcome(), last.pause()), (&Outcome::Done, None));
+}
+
+/// Found by story 24084: a third commit waited to begin. What is live stays.
+#[test]
+fn a_template_that_has_failed_does_not_replace_an_unfinished_one() {
+    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
+    let newer = after_the_last_good_has_failed(&policy);
+    let (writes, mut approved) = (newer.sim.writes.len(), policy);
+    approved.steps =
+        serde_json::from_value(json!([{"name": "s", "nodes": 1, "approve": true}])).unwrap();
+    let last = run(newer.sim, "v4", &approved);
+    assert_eq!((waits(&last), last.sim.live_image()), (vec![WaitKind::Approval], "v3".to_owned()));
+    assert_eq!(last.sim.writes.len(), writes);
 }
 
 /// Found by stories 17515 and 18958.
