@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use super::decision::{Decision, Flow, Halt, is_template};
 use super::effect::Effect;
-use super::failure::Good;
 use super::new_pods;
 use super::notes::started_at;
 use super::outcome::{FailureCause, Interference, Outcome, Overdue, PodFailure};
