@@ -133,7 +133,7 @@ pub(super) fn run_until_interrupted(
 
 /// Runs `work` on a thread of its own, so that signals are handled while it computes. Its requests
 /// and its decoding share that thread: with several, each piece of an answer would wake another
-/// one, which takes more time than decoding it.
+/// one (`cargo bench --bench live`).
 fn start_on_a_thread(
     work: impl Future<Output = Exit> + Send + 'static,
 ) -> io::Result<oneshot::Receiver<thread::Result<Exit>>> {

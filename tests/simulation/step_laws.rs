@@ -239,8 +239,7 @@ impl StepLaws {
     /// Whether a rollout may wait with this image live. If the good one has failed, what is live stays.
     fn may_wait_with(&self, image: u32) -> bool {
         let is_kept = image == self.target && self.rules.keeps_target;
-        let stays = self.failed.contains(&self.good) && !self.failed.contains(&image);
-        self.is_good(image) || is_kept || stays
+        self.is_good(image) || is_kept || self.failed.contains(&self.good)
     }
 
     /// A failed template was recorded.

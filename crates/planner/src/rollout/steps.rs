@@ -345,7 +345,7 @@ impl<'w> Decision<'_, 'w> {
             }
         };
         let stays = last_good.as_ref().is_some_and(|good| {
-            // A template that has failed is never written again: what is live has not.
+            // A template that has failed is never written again: what is live stays.
             (is_target || !good.is_live(live)) && self.has_failed(&good.template)
         });
         if stays && !is_target && found.is_some() {
