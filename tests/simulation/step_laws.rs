@@ -236,10 +236,10 @@ impl StepLaws {
         image == self.good || Some(image) == self.perhaps
     }
 
-    /// Whether a rollout may wait with this image live. If the good one has failed, what is live stays.
+    /// Whether a rollout may wait with this image live.
     fn may_wait_with(&self, image: u32) -> bool {
-        let is_kept = image == self.target && self.rules.keeps_target;
-        self.is_good(image) || is_kept || self.failed.contains(&self.good)
+        let is_kept = self.rules.keeps_target || self.failed.contains(&self.good);
+        self.is_good(image) || (image == self.target && is_kept)
     }
 
     /// A failed template was recorded.
@@ -303,7 +303,9 @@ impl StepLaws {
             return Some(format!("{}: {law}", live.key));
         }
         let waits = matches!(exit, Exit::Waiting | Exit::ApprovalNeeded);
-        (waits && !self.may_wait_with(image))
+        // If the good one has failed, nothing is written: that of an earlier commit stays.
+        let stays = image != self.target && self.failed.contains(&self.good);
+        (waits && !self.may_wait_with(image) && !stays)
             .then(|| format!("{}: it waits with image {image}, {} is good", live.key, self.good))
     }
 

@@ -1,7 +1,5 @@
 //! Nodes that are not Ready from the start: up to a limit they are skipped, above it the run stops.
 
-use std::time::Instant;
-
 use super::*;
 
 const NODES: usize = 60;
@@ -38,11 +36,10 @@ impl Fleet<'_> {
     fn bring_back(&self, nodes: &[&str]) {
         self.label(nodes, "kubelet-");
         self.wait_for_tainted(0);
-        let start = Instant::now();
-        while self.available() != self.nodes.to_string() {
-            assert!(start.elapsed() < SOON, "{}", self.kubectl(&["get", "pods", "-o=wide"]));
+        wait_until("every pod to be available", SOON, || {
             self.mark_pods(nodes, "True");
-        }
+            self.available() == self.nodes.to_string()
+        });
     }
 
     fn label(&self, nodes: &[&str], label: &str) {

@@ -14,7 +14,7 @@ use crate::changes::Part;
 use crate::objects::{is_updated, key};
 use crate::reasons;
 use crate::shared::Replacement;
-use crate::step_laws::image_of;
+use crate::step_laws::{StepLaws, image_of};
 use crate::upkeep::{self, Upkeep};
 
 impl LawChecker {
@@ -119,24 +119,27 @@ impl LawChecker {
         now: Timestamp,
     ) -> BTreeSet<NodeName> {
         let Some(steps) = self.steps.get(&live.key) else { return BTreeSet::new() };
-        let (rules, target, known) = (steps.rules(), steps.target(), (store, &self.nodes));
+        let (rollout, known) = ((&self.policy, steps.target()), (store, &self.nodes));
+        let shares = steps.rules().shared_budget.is_some();
         let waits = |node: &NodeName| {
-            let lacks_image = rules.pulls_for.is_some() && !self.pulls.has(node, target);
-            let (rollout, sets) = ((&self.policy, target), (live, all));
-            let comes_later = || self.shared.waits(node, sets, rollout, known, now);
-            lacks_image || rules.shared_budget.is_some() && comes_later()
+            !self.is_pulled(steps, node)
+                || shares && self.shared.waits(node, (live, all), rollout, known, now)
         };
         let nodes = desired_nodes(live, store).map(|node| node.name.clone());
         nodes.filter(waits).collect()
+    }
+
+    /// Whether a node has the image of the target, or need not pull it before.
+    fn is_pulled(&self, steps: &StepLaws, node: &NodeName) -> bool {
+        steps.rules().pulls_for.is_none() || self.pulls.has(node, steps.target())
     }
 
     /// The law that is broken if this outdated pod is deleted before its node has the image of the
     /// target.
     fn lacks_image(&self, pod: &Pod, live: &DaemonSet) -> Option<String> {
         let steps = self.steps.get(&live.key)?;
-        let target = steps.target();
-        let is_forward = image_of(live.spec.template.raw()) == target;
-        let is_pulled = steps.rules().pulls_for.is_none() || self.pulls.has(pod.node()?, target);
+        let is_forward = image_of(live.spec.template.raw()) == steps.target();
+        let is_pulled = self.is_pulled(steps, pod.node()?);
         (is_forward && !is_pulled).then(|| ", and its node has not pulled the image".to_owned())
     }
 
