@@ -28,8 +28,8 @@ pub struct Member {
     pub observer: Observer,
     /// The lock on it, which this run holds; none if it does not exist.
     pub lock: Option<Arc<Lock>>,
-    /// Whether this run rolls it out.
-    pub is_rolled: bool,
+    /// `Starting` if this run rolls it out, `Stopped` if it was to and cannot begin, else `Counted`.
+    pub course: ShareCourse,
 }
 
 /// What several rollouts share.
@@ -66,8 +66,10 @@ impl SharedRun {
         members: Vec<Member>,
     ) -> Arc<Self> {
         let locks = members.iter().filter_map(|member| member.lock.clone()).collect();
-        let seat = |Member { key, observer, lock: _, is_rolled }| {
-            let course = if is_rolled { ShareCourse::Starting } else { ShareCourse::Counted };
+        let seat = |Member { key, observer, lock: _, course }| {
+            let is_rolled = course == ShareCourse::Starting;
+            let is_stopped = course == ShareCourse::Stopped;
+            let course = if is_stopped { after_failure(keep_going) } else { course };
             let share = counted_in(&observer, &key, &policy);
             SeatState { observer, share: Share { course, ..share }, is_rolled }
         };
@@ -130,7 +132,7 @@ impl Seat {
         if let Some(share) = &mut share
             && share.course == ShareCourse::Stopped
         {
-            share.course = shared.after_failure();
+            share.course = after_failure(shared.keep_going);
         }
         if let Some(share) = share
             && seats[self.position].share != share
@@ -163,7 +165,7 @@ impl Seat {
             | Outcome::Stale { .. }
             | Outcome::Gone { .. }
             | Outcome::LockLost
-            | Outcome::Failed { .. } => self.shared.after_failure(),
+            | Outcome::Failed { .. } => after_failure(self.shared.keep_going),
         };
         let mut seats = self.shared.seats();
         let seat = &mut seats[self.position];
@@ -182,10 +184,6 @@ impl SharedRun {
     pub(crate) async fn lost(&self) {
         Lock::first_lost(self.locks.iter().map(|lock| ((), lock))).await;
     }
-
-    fn after_failure(&self) -> ShareCourse {
-        if self.keep_going { ShareCourse::Counted } else { ShareCourse::Stopped }
-    }
 }
 
 impl SeatState {
@@ -201,6 +199,11 @@ impl SeatState {
         }
         self.share.nodes = nodes;
     }
+}
+
+/// What the others of a shared budget see of one that has failed.
+fn after_failure(keep_going: bool) -> ShareCourse {
+    if keep_going { ShareCourse::Counted } else { ShareCourse::Stopped }
 }
 
 fn counted_in(observer: &Observer, key: &DaemonSetKey, policy: &PolicySpec) -> Share {

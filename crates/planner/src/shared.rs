@@ -116,6 +116,12 @@ impl Siblings {
         1 + number(self.others.iter().filter(is_open).count())
     }
 
+    /// The wait for one that was stopped, if any was: then no node begins. `step` is the step in progress.
+    pub(crate) fn stopped(&self, step: &str) -> Option<WaitsFor> {
+        let one = self.others.iter().find(|share| share.course == ShareCourse::Stopped)?;
+        Some(stopped(one, step))
+    }
+
     /// What a node is to the others: nodes that matter to all of them come first, so that a count of
     /// nodes selects the same ones for each.
     pub(crate) fn rank(&self, node: &NodeName) -> NodeRank {

@@ -3,7 +3,7 @@
 //! A run that rolls out one of them locks all that exist, in the order of their names. So two runs
 //! never share out the same slots, and never wait for each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::flags::CommonFlags;
@@ -14,6 +14,7 @@ use daemonset::controller::Owner;
 use daemonset::model::{DaemonSet, DaemonSetKey, IntOrPercent, ManagedBy, PolicySpec};
 use executor::{Member, SharedRun};
 use planner::plan::SharedBudget;
+use planner::shared::ShareCourse;
 
 /// The DaemonSets of a shared budget, locked.
 pub(super) struct Sharing {
@@ -27,6 +28,8 @@ pub(super) struct Sharing {
     /// Those that exist.
     live: BTreeMap<DaemonSetKey, DaemonSet>,
     locks: BTreeMap<DaemonSetKey, Arc<Lock>>,
+    /// Those that were to be rolled out, and cannot begin.
+    stopped: BTreeSet<DaemonSetKey>,
 }
 
 impl Sharing {
@@ -54,6 +57,7 @@ impl Sharing {
             keep_going: args.keep_going,
             live: BTreeMap::new(),
             locks: BTreeMap::new(),
+            stopped: BTreeSet::new(),
             order,
         };
         match sharing.lock_each(rolled, args, session).await {
@@ -101,6 +105,11 @@ impl Sharing {
         self.locks.get(key)
     }
 
+    /// Notes that a DaemonSet that was to be rolled out cannot begin.
+    pub(super) fn stop(&mut self, key: &DaemonSetKey) {
+        self.stopped.insert(key.clone());
+    }
+
     /// Observes those that this run does not roll out; it has `observers` of the others.
     ///
     /// # Errors
@@ -113,13 +122,18 @@ impl Sharing {
         let mut members = Vec::with_capacity(self.order.len());
         for key in &self.order {
             let lock = self.locks.get(key).cloned();
-            let (observer, is_rolled) = match observers.get(key) {
-                Some(observer) => (observer.clone(), true),
-                None => (self.observe(key, session).await?, false),
+            let (observer, course) = match observers.get(key) {
+                Some(observer) => (observer.clone(), ShareCourse::Starting),
+                None => (self.observe(key, session).await?, self.course_of_others(key)),
             };
-            members.push(Member { key: key.clone(), observer, lock, is_rolled });
+            members.push(Member { key: key.clone(), observer, lock, course });
         }
         Ok(SharedRun::of(self.budget, self.policy.clone(), self.keep_going, members))
+    }
+
+    /// The course of a DaemonSet that is not rolled out.
+    fn course_of_others(&self, key: &DaemonSetKey) -> ShareCourse {
+        if self.stopped.contains(key) { ShareCourse::Stopped } else { ShareCourse::Counted }
     }
 
     async fn observe(&self, key: &DaemonSetKey, session: &mut Session) -> Result<Observer, Error> {

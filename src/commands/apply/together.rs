@@ -111,8 +111,8 @@ impl<'a> Together<'a> {
         let policy = (&*spec, first.desired.managed_by);
         let locked = Sharing::lock(self.budget, policy, &rolled, first.args, session).await;
         let locked = locked.map_err(|error| first.without_namespace(error))?;
-        let Some(sharing) = locked else { return Ok(sequence.exit()) };
-        let done = self.under(&open, &sharing, &mut sequence, session).await;
+        let Some(mut sharing) = locked else { return Ok(sequence.exit()) };
+        let done = self.under(&open, &mut sharing, &mut sequence, session).await;
         sharing.release().await;
         done.map(|()| sequence.exit())
     }
@@ -121,21 +121,24 @@ impl<'a> Together<'a> {
     async fn under(
         &self,
         open: &[&DaemonSetApply<'a>],
-        sharing: &Sharing,
+        sharing: &mut Sharing,
         sequence: &mut Sequence,
         session: &mut Session,
     ) -> Result<(), Error> {
         let mut tasks: Vec<(&DaemonSetApply<'a>, Task)> = Vec::new();
         for &one in open {
             // Those that are rolled out are locked.
-            let Some(lock) = sharing.lock_of(one.key()) else { continue };
-            let done = match one.prepared(lock, session).await {
+            let Some(lock) = sharing.lock_of(one.key()).cloned() else { continue };
+            let done = match one.prepared(&lock, session).await {
                 Ok(Prepared::Rollout(task)) => {
                     tasks.push((one, *task));
                     continue;
                 }
                 Ok(Prepared::Ended(exit)) => Ok(exit),
-                Err(error) => Err(error),
+                Err(error) => {
+                    sharing.stop(one.key());
+                    Err(error)
+                }
             };
             if !end(one, done, sequence, session)? {
                 return Ok(());

@@ -3,6 +3,8 @@
 
 use std::thread;
 
+use serde_json::json;
+
 use super::*;
 use crate::harness::Program;
 
@@ -213,6 +215,60 @@ fn daemon_sets_begin_when_those_that_come_before_them_are_done() {
     let fixed = apply_all(&plane, &all("v3", "v4", "v5"), &[]).run();
     assert_eq!(fixed.status.code(), Some(0), "{}", output_text(&fixed));
     assert_eq!(live(), ["v3", "v4", "v5"], "{}", output_text(&fixed));
+}
+
+/// Its changes are part of the plan, and a node that is begun without it would be disturbed twice.
+#[test]
+fn daemon_sets_of_a_shared_budget_wait_for_one_whose_plan_is_stale() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(3));
+    plane.kubectl(&["create", "namespace", "share"]);
+    let version = |image| {
+        let policy = policy("one", "").replace("order/one", "share/one, share/two");
+        several("share", &[("one", image), ("two", image)])
+            + &policy.replace("after: []", "sharedBudget: 1")
+    };
+    let created = apply_all(&plane, &version("v1"), &[]).run();
+    assert_eq!(created.status.code(), Some(0), "{}", output_text(&created));
+    let watcher = Watcher::begin(plane.client(), "share", 6);
+    let kubectl = |args: &[&str]| plane.kubectl(&[&["--namespace=share"], args].concat());
+    let hold = |holder: &str| {
+        let now = jiff::Timestamp::now();
+        let spec = json!({
+            "holderIdentity": holder, "leaseDurationSeconds": 3600,
+            "renewTime": format!("{now:.6}"),
+        });
+        kubectl(&["patch", "lease", "ds-plan-two", "-p", &json!({"spec": spec}).to_string()]);
+    };
+    let runs = |flags: &[&str], other: &str| {
+        hold("another run");
+        let run = apply_all(&plane, &version("v2"), flags).start();
+        let holder = ["get", "lease", "ds-plan-one", "--output=jsonpath={.spec.holderIdentity}"];
+        wait_until("the first lock", SOON, || !kubectl(&holder).is_empty());
+        kubectl(&["set", "image", "daemonset/two", &format!("two=cr.example/agent:{other}")]);
+        hold("");
+        run.wait()
+    };
+    let output = runs(&[], "v8");
+    assert_eq!(output.status.code(), Some(5), "{}", output_text(&output));
+    let words = "share/one  waiting: step rest waits for share/two, which does not continue";
+    assert!(output_text(&output).contains(words), "{}", output_text(&output));
+    assert_eq!(image_of(&plane, "share", "one"), "cr.example/agent:v1", "it was not written");
+    let revisions = kubectl(&["get", "controllerrevision", "--selector=app=one", "--output=name"]);
+    assert_eq!(revisions.lines().count(), 1, "{revisions}");
+    let replaced = |name: &str| images_of_pods(&plane, name).matches("v2").count();
+    assert_eq!(replaced("one"), 0, "{}", output_text(&output));
+    let output = runs(&["--keep-going", "--force-conflicts=kubectl-set"], "v9");
+    assert_eq!(output.status.code(), Some(5), "{}", output_text(&output));
+    assert_eq!(replaced("one"), 3, "{}", output_text(&output));
+    drop(watcher.end());
+}
+
+/// The images of the pods of a DaemonSet.
+fn images_of_pods(plane: &ControlPlane, name: &str) -> String {
+    let selector = format!("--selector=app={name}");
+    let images = "--output=jsonpath={.items[*].spec.containers[0].image}";
+    plane.kubectl(&["--namespace=share", "get", "pods", &selector, images])
 }
 
 /// A stopped holder whose lock another run has taken deletes nothing more when it continues.

@@ -145,7 +145,12 @@ impl<'w> Decision<'_, 'w> {
         if checked.has_failed {
             return Ok(None);
         }
-        let waits_for = checked.lasting(&evaluation);
+        let mut waits_for = checked.lasting(&evaluation);
+        if waits_for.is_empty() && !checked.is_asking {
+            // It would be put back at once.
+            let stopped = |siblings: &Siblings| siblings.stopped(evaluation.current_step());
+            waits_for.extend(self.observed.siblings.and_then(stopped));
+        }
         if waits_for.is_empty() && !checked.is_asking {
             return Ok(None);
         }
