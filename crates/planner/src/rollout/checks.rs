@@ -111,16 +111,19 @@ impl Decision<'_, '_> {
         Checked { is_asking: lacks_answer, has_failed }
     }
 
-    /// Adds since when checks are unknown, as far as this run knows, or the pause of an earlier one: the
-    /// note of a rollout that another commit has replaced says nothing about this template.
-    fn recall_unknown(&mut self, note: &mut StepsNote) {
+    /// Adds since when checks are unknown, as far as this run knows, or the note or the pause of an earlier
+    /// one: the note of a rollout that another commit has replaced says nothing about this template.
+    pub(super) fn recall_unknown(&mut self, note: &mut StepsNote) {
         if !std::mem::replace(&mut self.state.checks.has_recalled, true) {
             let pause = self.observed.daemon_set.and_then(PausedRollout::readable);
             let pause = pause.filter(|pause| pause.target.as_ref() == Some(&note.template));
             let waits = pause.into_iter().flat_map(|pause| pause.waits_for);
             let unknown = waits.filter(|wait| wait.kind == WaitKind::Unknown);
             let unknown = unknown.filter_map(|wait| wait.check).map(|it| (it.check, it.since));
-            self.state.checks.unknown_since.extend(unknown);
+            let noted = note.unknown_since.iter().map(|(check, since)| (check.clone(), *since));
+            let known: BTreeSet<_> = self.task.policy.checks().map(|it| it.name.clone()).collect();
+            let all = unknown.chain(noted).filter(|(check, _)| known.contains(check));
+            self.state.checks.unknown_since.extend(all);
         }
         for (check, since) in &self.state.checks.unknown_since {
             note.unknown_since.entry(check.clone()).or_insert(*since);

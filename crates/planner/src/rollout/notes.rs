@@ -14,7 +14,7 @@ use super::task::with_template;
 use super::view::of_template;
 use crate::digest::template_digest;
 use crate::plan::{PauseState, PausedRollout};
-use crate::steps::{WaitKind, WaitsFor, needs_note};
+use crate::steps::{WaitsFor, needs_note};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{DaemonSet, PolicySpec, StepsNote, Time};
 
@@ -71,10 +71,10 @@ impl<'w> Decision<'_, 'w> {
     pub(super) fn note_waiting(&mut self, target: &Target, waits_for: &[WaitsFor]) -> Flow<()> {
         let template = template_digest(target.template.raw());
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
-        let note = StepsNote::waiting(before, &template, approvals, self.now);
-        let unknown = waits_for.iter().filter(|wait| wait.kind == WaitKind::Unknown);
-        let unknown = unknown.filter_map(|wait| wait.check.as_ref());
-        let unknown_since = unknown.map(|it| (it.check.clone(), it.since)).collect();
+        let mut note = StepsNote::waiting(before, &template, approvals, self.now);
+        // Also of checks that are not asked for now: a window may have closed since.
+        self.recall_unknown(&mut note);
+        let unknown_since = self.state.checks.unknown_since.clone();
         // Text, times and numbers: it cannot fail.
         let value = |wait| serde_json::to_value(wait).unwrap_or_default();
         let held_by = waits_for.iter().filter(|wait| wait.check.is_some()).map(value).collect();

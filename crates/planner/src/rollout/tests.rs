@@ -21,5 +21,6 @@ mod step_observer;
 mod step_rules;
 mod steps;
 mod surge;
+mod unknown_checks;
 mod way;
 mod writes;

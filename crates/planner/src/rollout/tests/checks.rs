@@ -1,4 +1,4 @@
-//! Checks in a rollout: preconditions, gates, and what is unknown.
+//! Checks in a rollout: preconditions and gates.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn until_waiting(policy: &PolicySpec) -> Run {
 }
 
 /// The next run, after this time.
-fn later(mut run_before: Run, seconds: i64, policy: &PolicySpec) -> Run {
+pub(super) fn later(mut run_before: Run, seconds: i64, policy: &PolicySpec) -> Run {
     run_before.sim.pass(seconds);
     run(run_before.sim, "v2", policy)
 }
@@ -249,66 +249,6 @@ fn a_rollout_that_fails_does_not_go_back_to_a_template_that_has_failed_too() {
     assert_eq!(last.pause().unwrap().state, PauseState::Paused);
 }
 
-/// Nothing is noted before the first node, so the run itself knows since when.
-#[test]
-fn a_run_that_waits_itself_pauses_when_a_precondition_is_unknown_for_too_long() {
-    let policy = policy(json!({
-        "preconditions": [{
-            "name": "quiet", "interval": "60s", "unknownFor": "300s",
-            "prometheus": {"address": "https://prom.example", "query": "alerts", "max": 1},
-        }],
-    }));
-    let mut sim = Sim::of(3, &json!(1));
-    sim.measure("quiet", Measured::Down);
-    let until = sim.now() + SignedDuration::from_hours(1);
-    let run = Run::apply(sim, "v2").with(|task| task.policy = policy);
-    let run = run.with(|task| task.wait_until = Some(until)).finish();
-    let Outcome::Paused { why: PauseReason::CheckUnknown { seconds, allowed, .. } } = run.outcome()
-    else {
-        panic!("{}", run.outcome());
-    };
-    assert_eq!((*allowed, run.sim.writes.len()), (300, 0));
-    assert!((301..=420).contains(seconds), "{seconds}");
-}
-
-/// A precondition that pauses the rollout after five minutes of silence.
-fn quiet() -> PolicySpec {
-    policy(json!({
-        "preconditions": [{
-            "name": "quiet", "interval": "10s", "unknownFor": "300s", "http": {"url": "https://x"},
-        }],
-    }))
-}
-
-/// The rollout of v2 that waits for an answer after two of six nodes.
-fn until_unknown(policy: &PolicySpec) -> Run {
-    let mut first =
-        Run::apply(Sim::of(6, &json!(1)), "v2").with(|task| task.policy = policy.clone());
-    first.look();
-    first.until(|run| run.deletes.len() == 2);
-    first.sim.measure("quiet", Measured::Down);
-    let first = first.finish();
-    assert_eq!(waits(&first), [WaitKind::Unknown]);
-    first
-}
-
-/// The pause says that the rollout has begun, also if no step is complete.
-#[test]
-fn it_is_noted_since_when_a_check_is_unknown_if_the_note_was_lost() {
-    let policy = quiet();
-    let mut first = until_unknown(&policy);
-    first.sim.note = None;
-    let down = later(first, 60, &policy);
-    assert_eq!(waits(&down), [WaitKind::Unknown]);
-    let since = down.sim.note.as_ref().unwrap().unknown_since["quiet"];
-    let paused = later(down, 301, &policy);
-    let Outcome::Paused { why: PauseReason::CheckUnknown { finding, .. } } = paused.outcome()
-    else {
-        panic!("{}", paused.outcome());
-    };
-    assert_eq!(finding.since, since);
-}
-
 /// Nodes that are not Ready are not waited for, also if there are more than may be skipped: the gates
 /// are.
 #[test]
@@ -323,28 +263,6 @@ fn the_last_gates_are_asked_though_nodes_that_are_not_ready_stay_outdated() {
         assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Gate], 2), "{max}");
         assert_eq!(*later(first, 120, &policy).outcome(), Outcome::Done, "{max}");
     }
-}
-
-/// The note is about the rollout of the other commit, and the pause says since when.
-#[test]
-fn a_check_that_is_unknown_under_the_pause_of_another_commit_pauses_in_the_end() {
-    let policy = quiet();
-    let mut sim = until_unknown(&policy).sim;
-    let mut since = Vec::new();
-    for _ in 0..2 {
-        sim.pass(160);
-        let newer = run(sim, "v3", &policy);
-        let Outcome::Waiting { waits_for } = newer.outcome() else { panic!("{}", newer.outcome()) };
-        since.push(waits_for[0].check.as_ref().unwrap().since);
-        sim = newer.sim;
-    }
-    sim.pass(160);
-    let paused = run(sim, "v3", &policy);
-    let Outcome::Paused { why: PauseReason::CheckUnknown { finding, .. } } = paused.outcome()
-    else {
-        panic!("{}", paused.outcome());
-    };
-    assert_eq!(since, [finding.since; 2]);
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! Checks that are unknown for longer than `unknownFor`: since when, over several runs.
+
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::checks::later;
+use super::run::Run;
+use super::sim::{Measured, Sim};
+use super::steps::{policy, run, waits};
+use crate::rollout::{Outcome, PauseReason};
+use crate::steps::WaitKind;
+use daemonset::model::{Deadline, PolicySpec};
+
+/// Nothing is noted before the first node, so the run itself knows since when.
+#[test]
+fn a_run_that_waits_itself_pauses_when_a_precondition_is_unknown_for_too_long() {
+    let policy = policy(json!({
+        "preconditions": [{
+            "name": "quiet", "interval": "60s", "unknownFor": "300s",
+            "prometheus": {"address": "https://prom.example", "query": "alerts", "max": 1},
+        }],
+    }));
+    let mut sim = Sim::of(3, &json!(1));
+    sim.measure("quiet", Measured::Down);
+    let until = sim.now() + SignedDuration::from_hours(1);
+    let run = Run::apply(sim, "v2").with(|task| task.policy = policy);
+    let run = run.with(|task| task.wait_until = Some(until)).finish();
+    let Outcome::Paused { why: PauseReason::CheckUnknown { seconds, allowed, .. } } = run.outcome()
+    else {
+        panic!("{}", run.outcome());
+    };
+    assert_eq!((*allowed, run.sim.writes.len()), (300, 0));
+    assert!((301..=420).contains(seconds), "{seconds}");
+}
+
+/// A precondition that pauses the rollout after five minutes of silence.
+fn quiet() -> PolicySpec {
+    policy(json!({
+        "preconditions": [{
+            "name": "quiet", "interval": "10s", "unknownFor": "300s", "http": {"url": "https://x"},
+        }],
+    }))
+}
+
+/// The rollout of v2 that waits for an answer after two of six nodes.
+fn until_unknown(policy: &PolicySpec) -> Run {
+    let mut first =
+        Run::apply(Sim::of(6, &json!(1)), "v2").with(|task| task.policy = policy.clone());
+    first.look();
+    first.until(|run| run.deletes.len() == 2);
+    first.sim.measure("quiet", Measured::Down);
+    let first = first.finish();
+    assert_eq!(waits(&first), [WaitKind::Unknown]);
+    first
+}
+
+/// The pause says that the rollout has begun, also if no step is complete.
+#[test]
+fn it_is_noted_since_when_a_check_is_unknown_if_the_note_was_lost() {
+    let policy = quiet();
+    let mut first = until_unknown(&policy);
+    first.sim.note = None;
+    let down = later(first, 60, &policy);
+    assert_eq!(waits(&down), [WaitKind::Unknown]);
+    let since = down.sim.note.as_ref().unwrap().unknown_since["quiet"];
+    let paused = later(down, 301, &policy);
+    let Outcome::Paused { why: PauseReason::CheckUnknown { finding, .. } } = paused.outcome()
+    else {
+        panic!("{}", paused.outcome());
+    };
+    assert_eq!(finding.since, since);
+}
+
+/// The note is about the rollout of the other commit, and the pause says since when.
+#[test]
+fn a_check_that_is_unknown_under_the_pause_of_another_commit_pauses_in_the_end() {
+    let policy = quiet();
+    let mut sim = until_unknown(&policy).sim;
+    let mut since = Vec::new();
+    for _ in 0..2 {
+        sim.pass(160);
+        let newer = run(sim, "v3", &policy);
+        let Outcome::Waiting { waits_for } = newer.outcome() else { panic!("{}", newer.outcome()) };
+        since.push(waits_for[0].check.as_ref().unwrap().since);
+        sim = newer.sim;
+    }
+    sim.pass(160);
+    let paused = run(sim, "v3", &policy);
+    let Outcome::Paused { why: PauseReason::CheckUnknown { finding, .. } } = paused.outcome()
+    else {
+        panic!("{}", paused.outcome());
+    };
+    assert_eq!(since, [finding.since; 2]);
+}
+
+/// Found by the simulation: the note of a run that ended in a closed window said nothing of the check.
+#[test]
+fn a_check_that_is_unknown_in_two_windows_is_so_since_the_first_one() {
+    let windows = json!([{"schedule": "*/10 * * * *", "duration": "5m"}]);
+    let windows = serde_json::from_value(windows).unwrap();
+    let policy = PolicySpec { windows, progress_deadline: Deadline(60), ..quiet() };
+    let mut sim = Sim::of(3, &json!(1));
+    sim.pass(600 - sim.now().as_second() % 600);
+    sim.measure("quiet", Measured::Down);
+    let (begin, until) = (sim.now(), sim.now() + SignedDuration::from_mins(8));
+    let waiting = Run::apply(sim, "v2").with(|task| task.policy = policy.clone());
+    let waiting = waiting.with(|task| task.wait_until = Some(until)).finish();
+    assert_eq!(waits(&waiting), [WaitKind::Window]);
+    let since = waiting.sim.note.as_ref().unwrap().unknown_since["quiet"];
+    assert!(since < begin + SignedDuration::from_secs(30), "{since}");
+    let until_next = begin + SignedDuration::from_mins(10);
+    let seconds = waiting.sim.now().duration_until(until_next).as_secs();
+    let paused = later(waiting, seconds, &policy);
+    let Outcome::Paused { why: PauseReason::CheckUnknown { finding, .. } } = paused.outcome()
+    else {
+        panic!("{}", paused.outcome());
+    };
+    assert_eq!((finding.since, paused.sim.writes.len()), (since, 0));
+}
+
+/// What has answered since is not unknown any more, whatever an earlier run has noted.
+#[test]
+fn a_check_that_has_answered_is_not_noted_as_unknown() {
+    let policy = quiet();
+    let mut sim = Sim::of(3, &json!(1));
+    sim.measure("quiet", Measured::Down);
+    let mut down = run(sim, "v2", &policy);
+    assert_eq!(waits(&down), [WaitKind::Unknown]);
+    down.sim.measure("quiet", Measured::Value(0.0));
+    let busy = later(down, 10, &policy);
+    assert_eq!(waits(&busy), [WaitKind::Precondition]);
+    assert!(busy.sim.note.as_ref().unwrap().unknown_since.is_empty());
+}
