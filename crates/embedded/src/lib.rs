@@ -55,7 +55,6 @@
 //! | another hash for a template | upstream's hash depends on the Go types of its version; only equality of templates matters |
 //! | two changes within milliseconds are observed as one | requests take no virtual time, and the controller receives both at once; a real one may make a revision of each |
 //! | whether a pod is bound, or an old one deleted, before the next step of the controller | scheduler, kubelets, garbage collector and controller race on both; not compared |
-//! | a surge with `minReadySeconds` always continues | upstream's was once observed to stop half way, presumably because its queue keeps the earlier of two waits and its last check (`numberReady != numberAvailable`) sees the old pod as available; so it is not among the scenarios |
 //! | one worker per DaemonSet | two DaemonSets, or their retries, do not wait for each other, as they might for upstream's two workers |
 //! | a lost node gets its `NoExecute` taint within 5 s | upstream taints one node in ten seconds per zone, and fewer when many are lost; its zones are not modelled |
 //! | pressure on a node's memory, disk or processes causes no taint | no component here reports any |

@@ -88,6 +88,7 @@ fn faults(stops: bool) -> Faults {
             {"fault": "neverPulls", "image": "agent:v2-bad"},
             {"fault": "crashLoops", "image": "agent:v2-crash", "after": "0s"},
             {"fault": "readyLate", "image": "agent:v3-slow", "by": "2s"},
+            {"fault": "readyLate", "image": "agent:v4-slow", "by": "2s"},
         ],
         "controllerManagerDown": if stops { down } else { json!([]) },
     });

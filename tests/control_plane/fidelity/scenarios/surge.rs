@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::{and, image, on_delete, pod_spec, slow_image, spec, surge};
 use crate::fidelity::step::Scenario;
-use crate::fidelity::step::Step::{DeletePods, Patch, PatchPods, PodStatus};
+use crate::fidelity::step::Step::{Apply, DeletePods, Patch, PatchPods, PodStatus, Rest, Until};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
+    let young = |change| and([change, spec(&json!({"minReadySeconds": 8}))]);
     let tolerant = || pod_spec(&json!({"tolerations": [{"key": "trial", "operator": "Exists"}]}));
     let tainted = json!({"spec": {"taints": [{"key": "trial", "effect": "NoSchedule"}]}});
     vec![
@@ -47,5 +48,17 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .with("tainted", tainted)
             .settles(and([surge(1), tolerant()]))
             .settles(and([surge(1), image("v2")])),
+        // The queue keeps the earlier of two waits, that for the old pod, and after it the old pod is all
+        // that counts: when the new one becomes available, nothing happens before the next event.
+        Scenario::new("surge-over-young", 1).does([
+            Apply(young(and([surge(1), slow_image("v3-slow")]))),
+            Until("the old pod is ready", |view| view.ready() == 1),
+            Apply(young(and([surge(1), slow_image("v4-slow")]))),
+            Until("the old pod is available", |view| {
+                view.daemon_sets[0]["status"]["numberAvailable"] == 1
+            }),
+            Rest,
+            Patch(json!({"metadata": {"annotations": {"example.com/event": "any"}}})),
+        ]),
     ]
 }
