@@ -77,7 +77,9 @@ impl<'w> Decision<'_, 'w> {
         let unknown_since = self.state.checks.unknown_since.clone();
         // Text, times and numbers: it cannot fail.
         let value = |wait| serde_json::to_value(wait).unwrap_or_default();
-        let held_by = waits_for.iter().filter(|wait| wait.check.is_some()).map(value).collect();
+        // Of a rollout that has begun, the steps are noted instead, also in this decision.
+        let held_by = waits_for.iter().filter(|_| note.waits_since.is_some());
+        let held_by = held_by.filter(|wait| wait.check.is_some()).map(value).collect();
         self.note(StepsNote { unknown_since, held_by, ..note })
     }
 

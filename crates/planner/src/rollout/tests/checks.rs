@@ -295,6 +295,23 @@ fn a_precondition_lets_the_rollout_wait_before_its_first_node() {
     assert!(held_by(&last).is_empty());
 }
 
+/// Found by the simulation: two notes took turns for ever.
+#[test]
+fn a_rollout_that_has_begun_and_is_not_live_is_noted_once() {
+    let policy = policy(json!({
+        "preconditions": [{"name": "quiet", "http": {"url": "https://x"}}],
+    }));
+    let mut sim = Sim::of(3, &json!(1));
+    sim.measure("quiet", Measured::Value(0.0));
+    let mut busy = run(sim, "v2", &policy);
+    let note = busy.sim.note.as_mut().unwrap();
+    // As if all nodes of an earlier run had been away.
+    note.started_at = note.waits_since.take();
+    let busy = later(busy, 10, &policy);
+    assert_eq!((waits(&busy), busy.sim.writes.len()), (vec![WaitKind::Precondition], 0));
+    assert!(busy.sim.note.as_ref().unwrap().held_by.is_empty());
+}
+
 #[test]
 fn nothing_is_deleted_before_an_answer() {
     let policy = policy(json!({
