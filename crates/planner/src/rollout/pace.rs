@@ -272,7 +272,8 @@ impl Decision<'_, '_> {
     }
 
     /// The nodes on which the in-process controller may create a pod now: those where the run has
-    /// deleted one, and as many others, by name, as the ramp has room for. With `OnDelete`, new
+    /// deleted one, and as many others, by name, as the ramp has room for; nodes that are not Ready come
+    /// last, and take no room. With `OnDelete`, new
     /// pods are not checked, so all may be created at once; a surge has its own limit.
     pub(super) fn may_create(&self, target: &Target, view: &RolloutView<'_>) -> Creates {
         let unpaced = *target.declared.strategy() == UpdateStrategy::OnDelete
@@ -283,7 +284,8 @@ impl Decision<'_, '_> {
             return Creates::All;
         }
         let pods = &self.state.pods;
-        let (mut ours, mut empty, mut flying) = (BTreeSet::new(), Vec::new(), 0);
+        let (mut ours, mut flying) = (BTreeSet::new(), 0);
+        let (mut empty, mut away) = (Vec::new(), Vec::new());
         for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
             let name = &node_view.node.name;
             match node_view.pod_state {
@@ -291,7 +293,8 @@ impl Decision<'_, '_> {
                     ours.insert(name.clone());
                     flying += u32::from(node_view.is_in_flight());
                 }
-                PodState::Empty => empty.push(name),
+                PodState::Empty if new_pods::is_judged(node_view) => empty.push(name),
+                PodState::Empty => away.push(name),
                 PodState::Terminating(_) | PodState::Ended(_) => {
                     ours.insert(name.clone());
                 }
@@ -305,7 +308,9 @@ impl Decision<'_, '_> {
         }
         let window = self.task.policy.ramp.window(pods.arrived.len(), view.allowed);
         let room = usize::try_from(window.saturating_sub(flying)).unwrap_or(usize::MAX);
-        ours.extend(empty.into_iter().take(room).cloned());
+        // No pod starts on a node that is not Ready. It must not take the place of one that waits.
+        let away = if empty.len() <= room { away } else { Vec::new() };
+        ours.extend(empty.into_iter().take(room).chain(away).cloned());
         Creates::Only(ours)
     }
 
