@@ -127,10 +127,12 @@ impl Siblings {
     pub(crate) fn rank(&self, node: &NodeName) -> NodeRank {
         let mut rank = NodeRank::default();
         for share in self.others.iter().filter(|share| share.course.takes_part()) {
-            let Some(here) = share.nodes.get(node).filter(|here| here.is_desired) else { continue };
+            let Some(here) = share.nodes.get(node) else { continue };
             rank.is_open |= here.is_updated;
-            rank.siblings += 1;
-            rank.restarts = rank.restarts.saturating_add(here.restarts);
+            if here.is_desired {
+                rank.siblings += 1;
+                rank.restarts = rank.restarts.saturating_add(here.restarts);
+            }
         }
         rank
     }
@@ -286,8 +288,8 @@ impl<'a> Shares<'a> {
 
     fn open(&self) -> BTreeSet<&'a NodeName> {
         let takes_part = |share: &Share| share.course.takes_part();
-        let updated =
-            self.names(|share, here| takes_part(share) && here.is_desired && here.is_updated);
+        // Also one that should not run there any more (a taint), and stays: its node was disturbed.
+        let updated = self.names(|share, here| takes_part(share) && here.is_updated);
         let outdated = self.names(|share, here| takes_part(share) && here.is_outdated);
         updated.intersection(&outdated).copied().collect()
     }

@@ -22,6 +22,8 @@ fn share(daemon_set: usize, course: ShareCourse, nodes: &str) -> Share {
             'n' => NodeShare { is_updated: true, ..share },
             // Down, though nothing is rolled out there.
             'd' => NodeShare { is_disturbed: true, ..share },
+            // Updated, and its node takes no pod of it any more.
+            't' => NodeShare { is_updated: true, ..NodeShare::default() },
             '.' => NodeShare::default(),
             other => panic!("{other}"),
         };
@@ -74,6 +76,7 @@ fn slots_and_turns_depend_on_the_others() {
         ("the other is in flight", "oooo", Rolling, "gooo", 1, "----"),
         ("an open node is finished", "oooo", Rolling, "nooo", 1, "!---"),
         ("open nodes take slots", "oooo", Rolling, "nn..", 1, "!!ss"),
+        ("a node that is tainted stays open", "oooo", Rolling, "tt..", 1, "!!ss"),
         ("more open nodes than slots", "oooo", Rolling, "nnn.", 1, "!!!s"),
         ("what is open is first of all not disturbed twice", "oooo", Done, "nnnn", 1, "!!!!"),
         ("the other cannot go along yet", "oooo", Rolling, "xooo", 0, "-!!!"),
