@@ -104,7 +104,8 @@ impl Decision<'_, '_> {
             evaluation.waits_for.retain(|wait| wait.kind != WaitKind::Gate);
         }
         evaluation.waits_for.extend(found);
-        if lacks_answer && evaluation.waits_for.is_empty() {
+        let finishes = || (0..nodes.len()).any(|at| may_be_replaced(nodes, evaluation, at));
+        if lacks_answer && (evaluation.waits_for.is_empty() || finishes()) {
             let step = evaluation.current_step().to_owned();
             evaluation.waits_for.push(WaitsFor::check(WaitKind::Gate, &step, None));
         }
@@ -198,11 +199,10 @@ impl Asking<'_, '_, '_, '_> {
         }
     }
 
-    /// Preconditions are asked only if a node could begin otherwise.
+    /// Preconditions are asked only if a node could begin otherwise, or be finished.
     fn preconditions(&mut self, policy: &PolicySpec) {
-        let waits = &self.evaluation.waits_for;
-        let may_begin = (0..self.evaluation.waves.len()).any(|at| self.evaluation.may_begin(at));
-        if !waits.is_empty() || !self.found.is_empty() || self.failed.is_some() || !may_begin {
+        let is_any = (0..self.nodes.len()).any(|at| self.may_be_replaced(at));
+        if !self.found.is_empty() || self.failed.is_some() || !is_any {
             return;
         }
         let candidates = self.candidates();
@@ -226,6 +226,10 @@ impl Asking<'_, '_, '_, '_> {
             }
         }
         self.wait_if_held_back(&candidates);
+    }
+
+    pub(super) fn may_be_replaced(&self, at: usize) -> bool {
+        may_be_replaced(self.nodes, self.evaluation, at)
     }
 
     /// The answer of a check, if it still counts; else asks it.
@@ -318,6 +322,12 @@ impl Asking<'_, '_, '_, '_> {
         let now = self.decision.now;
         Timestamp::from_second(now.as_second()).unwrap_or(now)
     }
+}
+
+/// Whether the policy lets the outdated pod of the node at this position be replaced now, apart from checks:
+/// the node may begin, or be finished that another DaemonSet of a shared budget has begun.
+fn may_be_replaced(nodes: &[StepNode<'_>], evaluation: &Evaluation<'_>, at: usize) -> bool {
+    evaluation.may_begin(at) || (nodes[at].shared.is_open && evaluation.may_finish(at))
 }
 
 /// The names of the nodes with an available new pod, or of the other desired ones.

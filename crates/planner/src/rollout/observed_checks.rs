@@ -67,7 +67,7 @@ impl<'a> Asking<'a, '_, '_, '_> {
     pub(super) fn candidates(&self) -> Vec<usize> {
         let is_ready = |at: &usize| self.nodes[*at].standing == NodeStanding::Ready;
         let all = (0..self.nodes.len()).filter(is_ready);
-        all.filter(|at| self.evaluation.may_begin(*at)).collect()
+        all.filter(|at| self.may_be_replaced(*at)).collect()
     }
 
     /// Holds back the nodes that do not pass a precondition, or all of them if it is not about each
