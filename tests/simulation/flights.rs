@@ -74,7 +74,7 @@ impl Flights {
         }
     }
 
-    /// Records that the program deletes an outdated pod of a desired node.
+    /// Records that the program deletes an outdated pod.
     pub(crate) fn takes_off(&mut self, live: &DaemonSet, user: &str, pod: &Pod) {
         let Some(node) = pod.node() else { return };
         let run = self.runs.entry((live.key.clone(), user.to_owned())).or_default();

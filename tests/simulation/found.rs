@@ -1,10 +1,11 @@
-//! Regression tests for failures that random seeds found without a controller, each minimized.
+//! Regression tests for failures that random seeds found: without a controller, each minimized; and others by
+//! their seeds.
 
 use serde_json::json;
 
 use crate::crash::scenario;
 use crate::scenario::{AgentSpec, Change, Fate, NodeSpec, Scenario};
-use crate::trial;
+use crate::{shrink, trial};
 
 #[test]
 fn a_run_with_an_empty_plan_plans_again_under_the_lock() {
@@ -50,4 +51,17 @@ fn a_repeatedly_cut_watch_does_not_block_a_run() {
         ..one
     });
     assert!(outcome.broken.is_empty(), "{:?}: {:#?}", outcome.ended, outcome.broken);
+}
+
+/// Seeds of `soak --checks` that have broken a law, because of a bug or because the law was wrong.
+const SEEDS: [u64; 13] =
+    [24500, 24968, 26729, 30409, 30771, 32350, 34612, 35054, 36771, 37102, 37614, 38992, 39081];
+
+#[test]
+fn seeds_that_have_broken_a_law_break_none() {
+    for seed in SEEDS {
+        if let Some(broken) = shrink::broken(seed, true, &[]) {
+            panic!("{broken}");
+        }
+    }
 }

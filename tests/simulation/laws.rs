@@ -328,6 +328,7 @@ impl LawChecker {
     /// A run of a commit begins.
     pub(crate) fn run_begins(&mut self, image: u32, rules: &Rules, now: Timestamp) {
         self.policy = rules.json(0);
+        self.pulls.run_begins();
         self.steps.values_mut().for_each(|steps| steps.run_begins(image, rules.clone(), now));
     }
 

@@ -16,6 +16,8 @@ use crate::cluster::NAMESPACE;
 #[derive(Default)]
 pub(crate) struct Pulls {
     pulled: BTreeSet<(NodeName, u32)>,
+    /// The part of that which the run in progress can know: its pullers, or some that were left, showed it.
+    pulled_in_run: BTreeSet<(NodeName, u32)>,
     /// When the last puller of an image was created on a node.
     begun: BTreeMap<(NodeName, u32), Timestamp>,
 }
@@ -54,13 +56,25 @@ impl Pulls {
         }
         let pulled: Vec<u32> = statuses.into_iter().flatten().filter_map(pulled).collect();
         if pulled.len() == images {
-            self.pulled.extend(pulled.into_iter().map(|image| (node.clone(), image)));
+            let on_node = pulled.into_iter().map(|image| (node.clone(), image));
+            self.pulled_in_run.extend(on_node.clone());
+            self.pulled.extend(on_node);
         }
     }
 
     /// Looks at all pullers: a change may not have been heard yet.
     pub(crate) fn look(&mut self, store: &Store) {
         store.objects(Kind::Pod, Some(NAMESPACE)).for_each(|it| self.hear(it));
+    }
+
+    /// A run begins: what earlier pullers have shown is not remembered.
+    pub(crate) fn run_begins(&mut self) {
+        self.pulled_in_run.clear();
+    }
+
+    /// Whether the run in progress can know that a node has an image.
+    pub(crate) fn is_known(&self, node: &NodeName, image: u32) -> bool {
+        self.pulled_in_run.contains(&(node.clone(), image))
     }
 
     /// Whether a node has an image, as far as pullers have shown.

@@ -377,8 +377,10 @@ impl StepLaws {
         if !nodes.are_known(now) {
             return None;
         }
-        self.too_early(&begin)
-            .or_else(|| self.progress.soaks.out_of_order(&begin, &self.rules, &self.zones))
+        self.too_early(&begin).or_else(|| {
+            let Progress { soaks, unfinished, .. } = &self.progress;
+            soaks.out_of_order(&begin, &self.rules, (&self.zones, unfinished))
+        })
     }
 
     /// Records that this pod of a node is deleted.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use daemonset::model::{DaemonSet, NodeName, Pod, PodReadiness};
+use daemonset::model::{DaemonSet, ManagedBy, NodeName, Pod, PodReadiness};
 use embedded::{Event, Kind, Seen, Store};
 use jiff::Timestamp;
 use planner::plan::PausedRollout;
@@ -14,7 +14,7 @@ use crate::changes::Part;
 use crate::objects::{is_updated, key};
 use crate::reasons;
 use crate::shared::Replacement;
-use crate::step_laws::{StepLaws, image_of};
+use crate::step_laws::image_of;
 use crate::upkeep::{self, Upkeep};
 
 impl LawChecker {
@@ -51,7 +51,10 @@ impl LawChecker {
             return self
                 .breaks(now, format_args!("{name} was deleted, which another controller owns"));
         };
-        if self.nodes.is_under_way(&request.user, pod, now) {
+        let upkeep = upkeep::of(pod, live, store, &self.nodes, now);
+        // The in-process controller does not know what the rollout has sent.
+        let is_of_controller = upkeep == Upkeep::Gone && live.managed_by == ManagedBy::DsApply;
+        if !is_of_controller && self.nodes.is_under_way(&request.user, pod, now) {
             self.breaks(
                 now,
                 format_args!("{name} was deleted while an earlier delete is in flight"),
@@ -61,7 +64,6 @@ impl LawChecker {
             let lock = self.locks.runs_out(&live.key);
             self.nodes.takes_off(request.number, &request.user, pod, lock, now);
         }
-        let upkeep = upkeep::of(pod, live, store, &self.nodes, now);
         if matches!(upkeep, Upkeep::Gone | Upkeep::Surplus { serves: true }) {
             return;
         }
@@ -87,13 +89,14 @@ impl LawChecker {
             if let Some(law) = law.filter(|_| is_known) {
                 return self.breaks(now, format_args!("{name} was deleted{law}"));
             }
-            if !refused {
-                self.flights.takes_off(live, user, pod);
-            }
             let is_new = self.attempted.insert(uid);
             if let Some(steps) = self.steps.get_mut(&live.key).filter(|_| is_new) {
                 steps.begins(pod, live, (store, &self.nodes), now);
             }
+        }
+        if is_replaced && !refused {
+            // Also on a node that takes no pod for now.
+            self.flights.takes_off(live, &request.user, pod);
         }
         if is_available(pod, live, self.nodes.seen_by(now)) {
             self.nodes.pod_deleted(live, node, now);
@@ -121,17 +124,13 @@ impl LawChecker {
         let Some(steps) = self.steps.get(&live.key) else { return BTreeSet::new() };
         let (rollout, known) = ((&self.policy, steps.target()), (store, &self.nodes));
         let shares = steps.rules().shared_budget.is_some();
+        let pulls = steps.rules().pulls_for.is_some();
+        let lacks_image = |node: &NodeName| pulls && !self.pulls.is_known(node, steps.target());
         let waits = |node: &NodeName| {
-            !self.is_pulled(steps, node)
-                || shares && self.shared.waits(node, (live, all), rollout, known, now)
+            lacks_image(node) || shares && self.shared.waits(node, (live, all), rollout, known, now)
         };
         let nodes = desired_nodes(live, store).map(|node| node.name.clone());
         nodes.filter(waits).collect()
-    }
-
-    /// Whether a node has the image of the target, or need not pull it before.
-    fn is_pulled(&self, steps: &StepLaws, node: &NodeName) -> bool {
-        steps.rules().pulls_for.is_none() || self.pulls.has(node, steps.target())
     }
 
     /// The law that is broken if this outdated pod is deleted before its node has the image of the
@@ -139,8 +138,9 @@ impl LawChecker {
     fn lacks_image(&self, pod: &Pod, live: &DaemonSet) -> Option<String> {
         let steps = self.steps.get(&live.key)?;
         let is_forward = image_of(live.spec.template.raw()) == steps.target();
-        let is_pulled = self.is_pulled(steps, pod.node()?);
-        (is_forward && !is_pulled).then(|| ", and its node has not pulled the image".to_owned())
+        let is_to_pull = is_forward && steps.rules().pulls_for.is_some();
+        (is_to_pull && !self.pulls.has(pod.node()?, steps.target()))
+            .then(|| ", and its node has not pulled the image".to_owned())
     }
 
     /// The law of a shared budget that is broken if this outdated pod is deleted now for the first

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use daemonset::model::NodeName;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Begin, Here, ROUNDED};
@@ -107,7 +108,7 @@ impl ZoneSoaks {
         &self,
         begin: &Begin<'_, '_>,
         rules: &Rules,
-        zones: &Zones,
+        (zones, unfinished): (&Zones, &BTreeSet<NodeName>),
     ) -> Option<String> {
         let Begin { here, it, down, waiting, is_skipped, now, .. } = *begin;
         let domains = rules.domains.as_ref().filter(|_| rules.steps.is_empty())?;
@@ -127,9 +128,11 @@ impl ZoneSoaks {
             let begins = other.is_ready && other.is_outdated() && !is_skipped(&other.node.name);
             begins && rank(other.zone) < rank(it.zone)
         };
-        // A zone with a pod that is not Ready is begun, also if the program need not know of it yet.
+        // A zone with a pod that is not Ready is begun, also if the program need not know of it yet; and
+        // so is one whose delete was refused.
+        let is_begun_by = |one: &Here<'_>| !one.is_up() || unfinished.contains(&one.node.name);
         let is_begun = |zone: &str| {
-            open.contains(zone) || here.iter().any(|one| one.zone == zone && !one.is_up())
+            open.contains(zone) || here.iter().any(|one| one.zone == zone && is_begun_by(one))
         };
         let earlier = here.iter().filter(waits).filter(|other| !is_begun(other.zone));
         let (later, may_begin): (Vec<_>, Vec<_>) =
