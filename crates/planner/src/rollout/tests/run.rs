@@ -438,11 +438,8 @@ impl Run {
 
     /// One second without faults: requests are answered, observations are fresh.
     pub(super) fn settle(&mut self) {
-        for _ in 0..1_000 {
-            if !self.deliver(0) && !self.post(Post::Delivered) {
-                break;
-            }
-        }
+        let is_idle = (0..1_000).any(|_| !self.deliver(0) && !self.post(Post::Delivered));
+        assert!(is_idle, "requests without end");
         self.pass(1);
         if self.ended.is_none() {
             self.look();
