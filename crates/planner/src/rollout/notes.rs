@@ -127,9 +127,13 @@ impl<'w> Decision<'_, 'w> {
         Err(Halt::Wait)
     }
 
-    /// Whether a rollout of the live template has noted its beginning, and not its end. A surge has no
-    /// pause that would say so.
+    /// Whether a surge of the live template has noted its beginning, and not its end: it has no pause that
+    /// would say so. Any other rollout without a pause was complete, also if its run was killed before it
+    /// noted that.
     pub(super) fn is_interrupted(&self, live: &DaemonSet) -> bool {
+        if !allows_surge(&live.spec.update_strategy) {
+            return false;
+        }
         let note = self.state.note.as_ref().filter(|note| note.from.is_some());
         note.is_some_and(|note| note.is_unfinished(&template_digest(live.spec.template.raw())))
     }
