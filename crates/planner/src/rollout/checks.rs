@@ -201,7 +201,8 @@ impl Asking<'_, '_, '_, '_> {
 
     /// Preconditions are asked only if a node could begin otherwise, or be finished.
     fn preconditions(&mut self, policy: &PolicySpec) {
-        let is_any = (0..self.nodes.len()).any(|at| self.may_be_replaced(at));
+        let may_be = |at| may_be_replaced(self.nodes, self.evaluation, at);
+        let is_any = (0..self.nodes.len()).any(may_be);
         if !self.found.is_empty() || self.failed.is_some() || !is_any {
             return;
         }
@@ -226,10 +227,6 @@ impl Asking<'_, '_, '_, '_> {
             }
         }
         self.wait_if_held_back(&candidates);
-    }
-
-    pub(super) fn may_be_replaced(&self, at: usize) -> bool {
-        may_be_replaced(self.nodes, self.evaluation, at)
     }
 
     /// The answer of a check, if it still counts; else asks it.
@@ -326,7 +323,11 @@ impl Asking<'_, '_, '_, '_> {
 
 /// Whether the policy lets the outdated pod of the node at this position be replaced now, apart from checks:
 /// the node may begin, or be finished that another DaemonSet of a shared budget has begun.
-fn may_be_replaced(nodes: &[StepNode<'_>], evaluation: &Evaluation<'_>, at: usize) -> bool {
+pub(super) fn may_be_replaced(
+    nodes: &[StepNode<'_>],
+    evaluation: &Evaluation<'_>,
+    at: usize,
+) -> bool {
     evaluation.may_begin(at) || (nodes[at].shared.is_open && evaluation.may_finish(at))
 }
 

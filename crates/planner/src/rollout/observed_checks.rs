@@ -8,7 +8,7 @@
 
 use jiff::Timestamp;
 
-use super::checks::{Asking, Now};
+use super::checks::{Asking, Now, may_be_replaced};
 use super::task::ClusterChecks;
 use crate::checks::{self, CheckAnswer, CheckFinding, CheckReason, CheckedCluster, CheckedNode};
 use crate::classification::NodeStanding;
@@ -67,7 +67,7 @@ impl<'a> Asking<'a, '_, '_, '_> {
     pub(super) fn candidates(&self) -> Vec<usize> {
         let is_ready = |at: &usize| self.nodes[*at].standing == NodeStanding::Ready;
         let all = (0..self.nodes.len()).filter(is_ready);
-        all.filter(|at| self.may_be_replaced(*at)).collect()
+        all.filter(|at| may_be_replaced(self.nodes, self.evaluation, *at)).collect()
     }
 
     /// Holds back the nodes that do not pass a precondition, or all of them if it is not about each

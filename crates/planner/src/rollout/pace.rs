@@ -272,9 +272,9 @@ impl Decision<'_, '_> {
     }
 
     /// The nodes on which the in-process controller may create a pod now: those where the run has
-    /// deleted one, and as many others, by name, as the ramp has room for; nodes that are not Ready come
-    /// last, and take no room. With `OnDelete`, new
-    /// pods are not checked, so all may be created at once; a surge has its own limit.
+    /// deleted one, and as many others, by name, as the ramp has room for. Nodes that are not Ready
+    /// come last, and take no room. With `OnDelete`, new pods are not checked, so all may be created
+    /// at once; a surge has its own limit.
     pub(super) fn may_create(&self, target: &Target, view: &RolloutView<'_>) -> Creates {
         let unpaced = *target.declared.strategy() == UpdateStrategy::OnDelete
             || allows_surge(target.declared.strategy())
