@@ -237,10 +237,11 @@ fn has_twin(scenario: &Scenario) -> bool {
         // them before the run, which then has nothing to do.
         PodSpec::Missing => !scenario.agents.iter().any(by_hand) && !is_unready,
         // A controller counts an orphan as updated if its template generation matches, and a surge
-        // does not replace it; a record has no template generation. And while a controller waits for
-        // a young pod to be available, it forgets to wait for the new one (`surge-over-young` of the
-        // scenarios that are also played on a real cluster).
-        PodSpec::Orphan | PodSpec::Young => !scenario.agents.iter().any(surges),
+        // does not replace it; a record has no template generation.
+        PodSpec::Orphan => !scenario.agents.iter().any(surges),
+        // While a controller waits for a young pod to be available, it forgets to wait for the new
+        // one (`surge-over-young` of the scenarios that are also played on a real cluster).
+        PodSpec::Young => !scenario.agents.iter().any(|it| surges(it) && it.min_ready_seconds > 0),
         PodSpec::Available | PodSpec::Unready => true,
     };
     // The pods that a dead node loses depend on the duration of the run.
