@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use daemonset::controller::revision_data::data_for;
+use daemonset::controller::revision_data::{Matching, matches};
 use daemonset::model::{
     DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Pod, Revision, failed_templates,
     lease_name,
@@ -45,9 +45,9 @@ pub(crate) fn revisions<'s>(
 
 /// Whether a pod has the live template.
 pub(crate) fn is_updated(pod: &Pod, live: &DaemonSet, store: &Store) -> bool {
-    let data = data_for(live.spec.template.raw());
-    let hashes = revisions(live, store).filter(|it| *it.data == data).filter_map(Revision::hash);
-    hashes.into_iter().any(|hash| pod.has_hash(&hash))
+    let is_of = |revision: &&Revision| revision.hash().is_some_and(|hash| pod.has_hash(&hash));
+    let mut of_pod = revisions(live, store).filter(is_of);
+    of_pod.any(|it| matches(live.spec.template.raw(), &it.data, Matching::Exact))
 }
 
 /// An object's key in the agents' namespace.

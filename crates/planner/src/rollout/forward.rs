@@ -20,8 +20,8 @@ use super::request::RequestState;
 use super::restart::is_restarted;
 use super::state::{AllowedActions, Stall};
 use super::task::{Provenance, Target};
-use super::view::{NodeView, PodState, RolloutView, of_template};
-use crate::annotations::ROLLOUT_ANNOTATION;
+use super::view::{NodeView, PodState, RolloutView, count, of_template};
+use crate::annotations::{PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
 use crate::extent::Extent;
 use crate::plan::{PauseState, PausedRollout, Wave};
 use daemonset::controller::history::hash_of;
@@ -187,12 +187,13 @@ impl<'w> Decision<'_, 'w> {
         self.write(Purpose::Apply, target, live, None, pause, provenance)
     }
 
-    /// The revision to roll back to: that of the pause, else that of the live template, else the
-    /// newest one of outdated pods, of those that have not failed if there are any.
+    /// The revision to roll back to: that of the pause, else that of the live template; if that is the
+    /// target and not complete, the newest one of outdated pods, of those that have not failed if there
+    /// are any.
     pub(super) fn came_from(
         &self,
         target: &Target,
-        live: &DaemonSet,
+        live: &'w DaemonSet,
         pause: Option<&PausedRollout>,
     ) -> Option<RevisionRef> {
         if let Some(from) = pause.and_then(|pause| pause.from.clone()) {
@@ -203,7 +204,9 @@ impl<'w> Decision<'_, 'w> {
             return self.state.note.as_ref()?.from.clone();
         }
         let claimed = self.observed.revisions_of(live);
-        let from = if is_template(live, target.template.raw()) {
+        let is_in_progress = is_template(live, target.template.raw())
+            && (pause.is_some() || !self.was_complete(live, &claimed));
+        let from = if is_in_progress {
             let pods = self.observed.pods_of(live);
             let is_other = |revision: &&&Revision| {
                 !matches(target.template.raw(), &revision.data, Matching::Tolerant)
@@ -215,6 +218,22 @@ impl<'w> Decision<'_, 'w> {
             of_template(live.spec.template.raw(), &claimed).1.pop()
         };
         from.map(RevisionRef::from)
+    }
+
+    /// Whether an earlier run has rolled out the live template, which has no pause: its revision has the
+    /// provenance, and no more nodes are outdated than may have been not Ready at its end. Of another
+    /// client's rollout, or one that another client has continued, it is not known that it was good.
+    fn was_complete(&self, live: &'w DaemonSet, claimed: &[&Revision]) -> bool {
+        let revision = of_template(live.spec.template.raw(), claimed).1.pop();
+        let is_ours = |it: &Revision| it.annotations.get(PLAN_DIGEST_ANNOTATION).is_some();
+        if live.spec.update_strategy == UpdateStrategy::OnDelete || !revision.is_some_and(is_ours) {
+            return false;
+        }
+        let view = self.look(live);
+        let is_outdated = |it: &&NodeView<'_>| matches!(it.pod_state, PodState::Outdated(_));
+        let outdated = count(view.node_views.iter().filter(is_outdated));
+        let skippable = self.task.policy.skip_unready_nodes.of(view.desired);
+        outdated <= skippable + view.allowed
     }
 
     pub(super) fn new_pause(

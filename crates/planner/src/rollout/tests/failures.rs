@@ -457,3 +457,25 @@ fn a_rollout_whose_steps_are_all_done_does_not_take_too_long() {
     };
     assert_eq!((cause, failed.len()), (&None, 1));
 }
+
+/// Found by the simulation: a node that was skipped comes back weeks later with its old pod, and its new
+/// pod fails. The template that runs on all other nodes is the last good one.
+#[test]
+fn a_skipped_node_that_fails_later_does_not_abort_a_complete_rollout() {
+    for nodes in [1, 4] {
+        let mut sim = Sim::of(nodes, &json!(1));
+        let old = sim.pod_on("node-0").clone();
+        let mut done = Run::apply(sim, "v2").finish();
+        assert_eq!(done.outcome(), &Outcome::Done);
+        *done.sim.pod_on("node-0") = old;
+        done.sim.picky.insert("node-0".into(), "v1".into());
+        let run = policy(done.again("v2"), OnFailure::Rollback).finish();
+        let Outcome::Paused { why: PauseReason::Failed { failed, not_aborted, .. } } =
+            run.outcome()
+        else {
+            panic!("{}", run.outcome())
+        };
+        assert_eq!((failed.len(), not_aborted), (1, &Some(NotAborted::IsLastGood)));
+        assert_eq!((run.sim.live_image(), run.deletes.len()), ("v2".to_owned(), 1));
+    }
+}
