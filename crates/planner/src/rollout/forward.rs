@@ -226,7 +226,10 @@ impl<'w> Decision<'_, 'w> {
     fn was_complete(&self, live: &'w DaemonSet, claimed: &[&Revision]) -> bool {
         let revision = of_template(live.spec.template.raw(), claimed).1.pop();
         let is_ours = |it: &Revision| it.annotations.get(PLAN_DIGEST_ANNOTATION).is_some();
-        if live.spec.update_strategy == UpdateStrategy::OnDelete || !revision.is_some_and(is_ours) {
+        let strategy = &live.spec.update_strategy;
+        // Without its note, a surge may have been interrupted.
+        let is_known = !allows_surge(strategy) || self.state.note.is_some();
+        if *strategy == UpdateStrategy::OnDelete || !is_known || !revision.is_some_and(is_ours) {
             return false;
         }
         let view = self.look(live);
