@@ -22,29 +22,30 @@ pub(super) struct Evidence<'e> {
 /// How far a step is.
 #[derive(Clone, Copy)]
 struct Soaking {
-    is_done: bool,
+    /// Since when it is done.
+    done_at: Option<Timestamp>,
     /// Its soak began after this.
     after: Timestamp,
 }
 
 impl Steps {
     pub(super) fn of(rules: &Rules, now: Timestamp) -> Self {
-        Self { all: vec![Soaking { is_done: false, after: now }; rules.steps.len()] }
+        Self { all: vec![Soaking { done_at: None, after: now }; rules.steps.len()] }
     }
 
     /// This step and all later ones begin again.
     pub(super) fn begin_again(&mut self, from: usize, now: Timestamp) {
         let later = self.all.iter_mut().skip(from);
-        later.for_each(|step| *step = Soaking { is_done: false, after: now });
+        later.for_each(|step| *step = Soaking { done_at: None, after: now });
     }
 
     /// The number of steps that are done.
     pub(super) fn done(&self) -> usize {
-        self.all.iter().take_while(|step| step.is_done).count()
+        self.all.iter().take_while(|step| step.done_at.is_some()).count()
     }
 
     pub(super) fn is_done(&self, at: usize) -> bool {
-        self.all[at].is_done
+        self.all[at].done_at.is_some()
     }
 
     /// Updates what is done. A step that is done stays so.
@@ -56,10 +57,16 @@ impl Steps {
         now: Timestamp,
     ) {
         let is_outdated = here.iter().any(Here::is_outdated);
+        // All pods of a step may have come with an earlier one: its gates look at them since that is done.
+        let mut begins = Timestamp::MIN;
         for (at, rule) in rules.steps.iter().enumerate() {
             let step = &mut self.all[at];
             // Nodes that got the new pod by themselves do not stand for an approval.
-            if rule.approve && !(evidence.is_approved)(rule) && !step.is_done && is_outdated {
+            if rule.approve
+                && !(evidence.is_approved)(rule)
+                && step.done_at.is_none()
+                && is_outdated
+            {
                 break;
             }
             let up_for = match rule.nodes.count(here.len()) {
@@ -72,13 +79,13 @@ impl Steps {
             let has_passed = |time: SignedDuration| {
                 // Without a node there is nothing that a gate could look at.
                 let Ok(last) = now.checked_sub(time) else { return true };
-                (evidence.has_passed)(last, last.max(step.after) + soak)
+                (evidence.has_passed)(last.max(begins), last.max(step.after) + soak)
             };
-            step.is_done |=
-                is_seen && up_for.is_some_and(|time| has_soaked(time) && has_passed(time));
-            if !step.is_done {
-                break;
+            if is_seen && up_for.is_some_and(|time| has_soaked(time) && has_passed(time)) {
+                step.done_at.get_or_insert(now);
             }
+            let Some(done_at) = step.done_at else { break };
+            begins = done_at;
         }
     }
 }
