@@ -9,8 +9,10 @@ use daemonset::model::{
 };
 use embedded::{Kind, Object, ObjectKey, Store};
 use planner::plan::PausedRollout;
+use serde_json::Value;
 
 use crate::cluster::NAMESPACE;
+use crate::pulls::image_number;
 
 /// The DaemonSet that an object is, or that is inside a record.
 pub(crate) fn daemon_set(object: &Object) -> Option<&DaemonSet> {
@@ -67,4 +69,10 @@ pub(crate) fn remembered(key: &DaemonSetKey, store: &Store) -> BTreeSet<String> 
     let Some(lease) = lease.map(|it| it.value()) else { return BTreeSet::new() };
     let note = lease["metadata"]["annotations"][FAILED_TEMPLATES_ANNOTATION].as_str();
     failed_templates(note.unwrap_or_default()).map(str::to_owned).collect()
+}
+
+/// The number of the image of a template.
+pub(crate) fn image_of(template: &Value) -> u32 {
+    let image = template["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+    image_number(image).unwrap_or_default()
 }

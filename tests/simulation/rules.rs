@@ -269,4 +269,9 @@ impl WindowRule {
         let since = (second - self.minute * 60).rem_euclid(3_600);
         since < self.minutes * 60 + 2
     }
+
+    /// Whether it is open at this second, and stays so for a number of seconds.
+    pub(crate) fn has_time(self, second: i64, seconds: i64) -> bool {
+        (second - self.minute * 60).rem_euclid(3_600) + seconds <= self.minutes * 60
+    }
 }

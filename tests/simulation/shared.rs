@@ -17,9 +17,8 @@ use serde_json::Value;
 
 use crate::budget::{Nodes, desired_nodes, is_available, owns, share};
 use crate::flights::{Bar, new_pods, old_pods, stays_up};
-use crate::objects::{failed_before, pods};
+use crate::objects::{failed_before, image_of, pods};
 use crate::rules::Rules;
-use crate::step_laws::image_of;
 
 /// What the laws of a shared budget remember.
 pub(crate) struct SharedLaws {
@@ -112,10 +111,7 @@ impl SharedLaws {
         }
         let mut taken: BTreeSet<NodeName> = all.iter().flat_map(down).collect();
         // What has begun is finished, whatever else is open.
-        let is_open = all
-            .iter()
-            .any(|other| other.key != live.key && new_pods(other, store).contains_key(node));
-        if rules.let_all_begin() && !is_open {
+        if rules.let_all_begin() && !has_begun(node, (live, all), store) {
             taken.extend(open(&rolling, (store, nodes), now));
         }
         taken.remove(node);
@@ -167,6 +163,17 @@ impl SharedLaws {
         let is_left = |other: &&DaemonSet| has_outdated(other, node, store, nodes);
         rolling.iter().copied().filter(is_before).find(is_left)
     }
+}
+
+/// Whether a node was begun for another DaemonSet than this one. What has begun is finished, also in a
+/// closed window.
+pub(crate) fn has_begun(
+    node: &NodeName,
+    (live, all): (&DaemonSet, &[DaemonSet]),
+    store: &Store,
+) -> bool {
+    let mut others = all.iter().filter(|other| other.key != live.key);
+    others.any(|other| new_pods(other, store).contains_key(node))
 }
 
 /// The nodes that one rollout has updated, as the program must know, and another one has not yet.

@@ -18,11 +18,10 @@ use ds_plan::Exit;
 use embedded::{Kind, Store};
 use jiff::{SignedDuration, Timestamp};
 use planner::plan::{PauseState, PausedRollout};
-use serde_json::Value;
 
 use crate::budget::{Nodes, owns};
-use crate::objects::{pods, revisions};
-use crate::pulls::{Pulls, image_number};
+use crate::objects::{image_of, pods, revisions};
+use crate::pulls::Pulls;
 use crate::rules::{Rules, ZONE};
 pub(crate) use approvals::Approvals;
 use checks::{CheckLaws, Seen};
@@ -286,8 +285,8 @@ impl StepLaws {
         now: Timestamp,
     ) -> Option<String> {
         let image = image_of(live.spec.template.raw());
+        let here = self.here(live, store, nodes, None, now);
         if exit == Exit::Done && image == self.target {
-            let here = self.here(live, store, nodes, None, now);
             let begun = here.iter().filter(|one| self.progress.begun.contains(&one.node.name));
             let up = begun.filter(|one| one.has_new()).map(|one| one.up_for(now)).min();
             if let Some(law) = self.checks.done(&self.rules, image, up, now) {
@@ -299,7 +298,8 @@ impl StepLaws {
             self.failed.remove(&self.target);
         }
         let stays = image == self.target && !self.is_good(image);
-        if let Some(law) = self.checks.run_ended(&self.rules, exit, stays) {
+        let may_begin = self.may_begin(&here, now);
+        if let Some(law) = self.checks.run_ended(&self.rules, exit, (stays, may_begin)) {
             return Some(format!("{}: {law}", live.key));
         }
         let waits = matches!(exit, Exit::Waiting | Exit::ApprovalNeeded);
@@ -335,13 +335,14 @@ impl StepLaws {
         }
     }
 
-    /// The law that is broken if this outdated pod is deleted now.
+    /// The law that is broken if this outdated pod is deleted now. `waiting` are nodes that wait for
+    /// something else than a step; `has_begun` says whether this one was begun for another DaemonSet.
     pub(crate) fn broken(
         &mut self,
         pod: &Pod,
         live: &DaemonSet,
         (store, nodes, pulls): (&Store, &Nodes, &Pulls),
-        waiting: &BTreeSet<NodeName>,
+        (waiting, has_begun): (&BTreeSet<NodeName>, bool),
         now: Timestamp,
     ) -> Option<String> {
         self.look(live, store, nodes, now);
@@ -370,7 +371,8 @@ impl StepLaws {
             return Some(", and its node was disturbed before".to_owned());
         }
         let seen = Seen { rules: &self.rules, here, live, nodes, now };
-        if let Some(law) = self.closed(now).or_else(|| self.checks.broken(&seen, it)) {
+        let closed = self.closed(now).filter(|_| !has_begun);
+        if let Some(law) = closed.or_else(|| self.checks.broken(&seen, it)) {
             return Some(law);
         }
         // The program may still choose by what a node was before.
@@ -493,10 +495,4 @@ fn may_be_down(node: &Node, live: &DaemonSet, store: &Store, nodes: &Nodes) -> b
     let is_desired = judge(&live.spec.template.placement, node).may_start;
     let has_pod = || pods(store).any(|pod| pod.node() == Some(&node.name) && owns(live, pod));
     nodes.may_be_down(live, &node.name) || (!is_desired && has_pod())
-}
-
-/// The number of the image of a template.
-pub(crate) fn image_of(template: &Value) -> u32 {
-    let image = template["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
-    image_number(image).unwrap_or_default()
 }

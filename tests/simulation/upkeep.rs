@@ -2,6 +2,7 @@
 //! on their node, and surplus pods. All other deletes are replacements and subject to the laws of a
 //! rollout.
 
+use daemonset::controller::hash::hash;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::placement::{Placement, judge};
 use daemonset::model::{DaemonSet, ManagedBy, Node, NodeName, Pod};
@@ -63,7 +64,9 @@ pub(crate) fn misplaced(
     nodes: &Nodes,
     now: Timestamp,
 ) -> Option<&'static str> {
-    if !is_updated(pod, live, store) {
+    // A revision that a deleted DaemonSet has left is used as it is, before it has a new owner.
+    let to_come = hash(live.spec.template.raw(), live.status.collision_count);
+    if !is_updated(pod, live, store) && !pod.has_hash(&to_come) {
         return Some(", with an outdated template");
     }
     let Some(name) = pod.node() else { return Some(" for no node") };

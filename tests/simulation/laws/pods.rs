@@ -11,10 +11,9 @@ use serde_json::Value;
 use super::{LawChecker, uid_sent};
 use crate::budget::{desired_nodes, is_available, owns};
 use crate::changes::Part;
-use crate::objects::{is_updated, key};
+use crate::objects::{image_of, is_updated, key};
 use crate::reasons;
-use crate::shared::Replacement;
-use crate::step_laws::image_of;
+use crate::shared::{self, Replacement};
 use crate::upkeep::{self, Upkeep};
 
 impl LawChecker {
@@ -83,7 +82,10 @@ impl LawChecker {
             let is_first = !self.attempted.contains(&uid);
             let of_steps = self.steps.get_mut(&live.key).filter(|_| is_first);
             let known = (store, &self.nodes, &self.pulls);
-            let law = law.or_else(|| of_steps?.broken(pod, live, known, &waiting, now));
+            let shares = self.policy.get("sharedBudget").is_some();
+            let has_begun = shares && shared::has_begun(node, (live, &all), store);
+            let law =
+                law.or_else(|| of_steps?.broken(pod, live, known, (&waiting, has_begun), now));
             let law = law.or_else(|| self.lacks_image(pod, live));
             let law = law.or_else(|| self.over_shared_budget(pod, live, &all, store, now));
             if let Some(law) = law.filter(|_| is_known) {
@@ -94,8 +96,9 @@ impl LawChecker {
                 steps.begins(pod, live, (store, &self.nodes), now);
             }
         }
-        if is_replaced && !refused {
-            // Also on a node that takes no pod for now.
+        if is_replaced {
+            // Also on a node that takes no pod for now, and if the delete is rejected: another client may
+            // delete the pod, and the new one is that of the rollout.
             self.flights.takes_off(live, &request.user, pod);
         }
         if is_available(pod, live, self.nodes.seen_by(now)) {

@@ -273,8 +273,14 @@ impl CheckLaws {
         })
     }
 
-    /// The law that is broken by the end of a run. `stays` says whether it leaves the target live.
-    pub(super) fn run_ended(&mut self, rules: &Rules, exit: Exit, stays: bool) -> Option<String> {
+    /// The law that is broken by the end of a run. `stays` says whether it leaves the target live,
+    /// `may_begin` whether some node might begin if no check held it back.
+    pub(super) fn run_ended(
+        &mut self,
+        rules: &Rules,
+        exit: Exit,
+        (stays, may_begin): (bool, bool),
+    ) -> Option<String> {
         let checks = rules.checks.as_ref()?;
         let waits = matches!(exit, Exit::Waiting | Exit::ApprovalNeeded);
         self.is_noted = waits || exit == Exit::Paused;
@@ -289,10 +295,11 @@ impl CheckLaws {
         }
         let is_unknown =
             |name: &str| self.last_of_run(name).is_some_and(|it| it.verdict == Verdict::Unknown);
-        // Then no precondition matters.
+        // Then no precondition matters, nor while no node may begin.
         let waits_for_gate = checks.gates.iter().any(|gate| is_unknown(&gate.name));
         let is_gate = |name: &str| checks.gates.iter().any(|gate| gate.name == *name);
-        let matters = |name: &str| is_unknown(name) && (is_gate(name) || !waits_for_gate);
+        let matters =
+            |name: &str| is_unknown(name) && (is_gate(name) || (may_begin && !waits_for_gate));
         let mut unknown = self.unknown_since.clone();
         unknown.retain(|name, _| matters(name));
         self.unknown_since.clear();

@@ -130,6 +130,32 @@ pub(super) fn admits(here: &[Here<'_>], it: &Here<'_>, step: usize, laws: &StepL
 }
 
 impl StepLaws {
+    /// Whether some node may begin, and has the time for it before a window closes.
+    pub(super) fn may_begin(&self, here: &[Here<'_>], now: Timestamp) -> bool {
+        let done = self.progress.steps.done();
+        let is_its_turn = |it: &Here<'_>| {
+            done == self.rules.steps.len()
+                || self.is_broken(it)
+                || (0..=done).any(|at| admits(here, it, at, self))
+        };
+        let mut outdated = here.iter().filter(|it| it.is_ready && it.is_outdated());
+        self.has_time(now) && outdated.any(is_its_turn)
+    }
+
+    /// Whether a node that begins now is finished before a window closes, however long it takes.
+    fn has_time(&self, now: Timestamp) -> bool {
+        let Rules { window, exclusion, shared_budget, .. } = &self.rules;
+        let deadline = self.rules.others["progressDeadline"].as_str().unwrap_or_default();
+        let deadline: SignedDuration = deadline.parse().expect("a number of minutes");
+        // Of a shared budget, at most three DaemonSets follow on a node.
+        let rollouts = if shared_budget.is_some() { 3 } else { 1 };
+        let needs = deadline.as_secs() * rollouts + 2;
+        let second = now.as_second();
+        let since = second - self.start.as_second();
+        window.is_none_or(|window| window.has_time(second, needs))
+            && exclusion.is_none_or(|(from, to)| since + needs < from || to + 2 <= since)
+    }
+
     /// The windows.
     pub(super) fn closed(&self, now: Timestamp) -> Option<String> {
         let second = now.as_second();

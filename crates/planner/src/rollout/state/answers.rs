@@ -133,11 +133,12 @@ impl State {
     fn receive_deleted(&mut self, uid: Uid, result: Result<(), Failure>, now: Timestamp) {
         match result {
             // Deleted by this run or by another client: the pod is gone or terminating.
-            Ok(()) | Err(Failure::Conflict | Failure::Gone) => {
+            Ok(()) | Err(Failure::Gone) => {
                 self.failing = None;
                 self.pods.deleted.insert(uid, RequestState::Idle);
             }
-            Err(failure @ Failure::Unknown { .. }) => {
+            // Usually another pod has its name now, and nothing is repeated. While it is there, it is.
+            Err(failure @ (Failure::Conflict | Failure::Unknown { .. })) => {
                 let retry = self.came_to_nothing(Attempt::Delete, failure, now);
                 self.pods.deleted.insert(uid, retry);
             }

@@ -10,8 +10,7 @@ use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::plan::PauseState;
 use crate::rollout::{
-    AllowedActions, Answer, Attempt, ControllerWork, Event, Failure, Interference, Outcome,
-    PauseReason, Purpose, Report,
+    AllowedActions, ControllerWork, Event, Interference, Outcome, PauseReason, Purpose, Report,
 };
 use daemonset::model::{Deadline, ManagedBy, UpdateStrategy};
 
@@ -301,69 +300,6 @@ fn an_interrupted_run_says_paused_only_if_the_daemon_set_is() {
     let paused = paused.finish();
     assert_eq!(paused.outcome().to_string(), "paused: the run was interrupted");
     assert!(paused.pause().is_some());
-}
-
-#[test]
-fn a_rejected_request_ends_it() {
-    let forbidden = || Failure::Forbidden { message: "no".into() };
-    let refused = || Failure::Refused { message: "no".into() };
-    for failure in [forbidden(), refused()] {
-        let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
-        run.look();
-        run.drop_request();
-        run.feed(Event::Answer(Answer::Written(Err(failure.clone()))), 0);
-        assert_eq!(*run.outcome(), Outcome::Failed { request: Attempt::Write, failure });
-    }
-    for failure in [forbidden(), refused()] {
-        let run = refused_a_delete(&failure);
-        assert_eq!(run.sim.strategy(), on_delete());
-        let why = PauseReason::Refused { request: Attempt::Delete, failure };
-        assert_eq!(*run.outcome(), Outcome::Paused { why }, "its pods wait for a run");
-    }
-}
-
-/// A run that has paused the DaemonSet, and whose first delete gets this answer.
-fn refused_a_delete(failure: &Failure) -> Run {
-    let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
-    run.look();
-    let deleting = |run: &Run| {
-        run.reports.iter().find_map(|report| match report {
-            Report::Deleting(delete) => Some(delete.uid.clone()),
-            _ => None,
-        })
-    };
-    for _ in 0..20 {
-        if deleting(&run).is_some() {
-            break;
-        }
-        while run.post(Post::Delivered) {}
-        run.pass(1);
-        run.look();
-    }
-    run.drop_request();
-    let uid = deleting(&run).unwrap();
-    run.feed(Event::Answer(Answer::Deleted { uid, result: Err(failure.clone()) }), 0);
-    run
-}
-
-#[test]
-fn requests_without_answer_are_not_retried_indefinitely() {
-    let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
-    run = run.with(|task| task.policy.progress_deadline = Deadline(60));
-    run.look();
-    for _ in 0..100 {
-        if run.ended.is_some() {
-            break;
-        }
-        run.post(Post::RequestLost);
-        run.pass(1);
-        run.look();
-    }
-    let Outcome::Paused { why: PauseReason::NoAnswer { request, seconds, .. } } = run.outcome()
-    else {
-        panic!("{}", run.outcome())
-    };
-    assert!((*request, 60 <= *seconds && *seconds < 65) == (Attempt::Write, true), "{seconds}");
 }
 
 #[test]
