@@ -164,15 +164,21 @@ impl<'s> Slots<'s> {
         let disturbed = shares.names(|_, here| here.is_disturbed);
         let open = shares.open();
         let reserved = shares.reserved(&open);
+        let taken = number(reserved.union(&disturbed).count());
+        let allowed = siblings.budget.scaled(number(desired)).max(1);
         let owned = |names: BTreeSet<&NodeName>| names.into_iter().cloned().collect();
+        let (disturbed, reserved): (BTreeSet<_>, BTreeSet<_>) = (owned(disturbed), owned(reserved));
+        let has_slot = |node: &NodeName| {
+            taken < allowed || reserved.contains(node) || disturbed.contains(node)
+        };
         Self {
             siblings,
-            taken: number(reserved.union(&disturbed).count()),
-            allowed: siblings.budget.scaled(number(desired)).max(1),
-            is_stuck: shares.is_stuck(),
-            disturbed: owned(disturbed),
+            taken,
+            allowed,
+            is_stuck: shares.is_stuck(has_slot),
             open: owned(open),
-            reserved: owned(reserved),
+            disturbed,
+            reserved,
         }
     }
 
@@ -303,9 +309,9 @@ impl<'a> Shares<'a> {
         may_begin.into_iter().filter(|name| open.contains(name)).collect()
     }
 
-    /// Whether nothing is in flight, nothing waits, and on no node all rollouts may begin that have
-    /// to: the steps of two DaemonSets select different nodes.
-    fn is_stuck(&self) -> bool {
+    /// Whether nothing is in flight, nothing waits, and on no node that has a slot all rollouts may begin
+    /// that have to: the steps, or the domains, of two DaemonSets select different nodes.
+    fn is_stuck(&self, has_slot: impl Fn(&NodeName) -> bool) -> bool {
         let moves = self.all().any(|share| match share.course {
             ShareCourse::Starting | ShareCourse::Waiting(_) | ShareCourse::Stopped => true,
             ShareCourse::Rolling => share.nodes.values().any(|here| here.is_in_flight),
@@ -316,7 +322,7 @@ impl<'a> Shares<'a> {
         };
         let due = self.names(is_due);
         let not_yet = self.names(|share, here| is_due(share, here) && !here.may_begin);
-        !moves && due.is_subset(&not_yet)
+        !moves && due.difference(&not_yet).all(|node| !has_slot(node))
     }
 }
 

@@ -83,6 +83,8 @@ fn slots_and_turns_depend_on_the_others() {
         ("the other cannot go first yet", "oooo", Rolling, "xgoo", 1, "----"),
         ("nothing could begin otherwise", "oo..", Rolling, "xx..", 0, "!!.."),
         ("nothing could begin otherwise", "oo..", Rolling, "xx..", 1, "!!.."),
+        ("the other could begin elsewhere", "o...", Rolling, "xo..", 0, "-..."),
+        ("the other has no slot for that", "o...", Rolling, "xodd", 0, "s..."),
         ("the other waits", "oooo", waiting(), "xx..", 0, "hh!!"),
         ("the other waits, but the node is open", "xo..", waiting(), "xx..", 0, ".h.."),
         ("the other has stopped", "oooo", Stopped, "....", 0, "hhhh"),
