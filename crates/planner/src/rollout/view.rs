@@ -416,12 +416,14 @@ impl<'a> NodeView<'a> {
 
     /// Whether the node counts against the budget. A node that may not start a pod is not a desired
     /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace.
-    /// On a node that is not Ready, that may last for ever.
+    /// On a node that is not Ready, that may last for ever. A Ready node that is skipped, because images
+    /// could not be pulled to it, counts as any other.
     pub(super) fn is_unavailable(&self) -> bool {
         if !self.is_desired() {
             return self.is_ready() && self.terminating.is_some();
         }
-        self.node_standing.is_unavailable(self.has_available_pod)
+        let is_down = self.node.readiness.is_ready() && !self.has_available_pod;
+        is_down || self.node_standing.is_unavailable(self.has_available_pod)
     }
 }
 

@@ -9,7 +9,7 @@ use super::run::{Post, Run, declared, target, task};
 use super::sim::{Sim, on_delete, surging};
 use crate::rollout::pulls::{PullInput, Pulls};
 use crate::rollout::{Event, Extent, Failure, Goal, Outcome, PauseReason, Report};
-use daemonset::model::{PolicySpec, PrePull, PullState, Puller, Ramp, Uid};
+use daemonset::model::{PodReadiness, PolicySpec, PrePull, PullState, Puller, Ramp, Uid};
 
 fn policy(fields: &Value) -> PolicySpec {
     let mut all = json!({"selects": {"names": ["default/foo"]}, "prePull": {"timeout": "1m"}});
@@ -125,6 +125,18 @@ fn a_stuck_node_costs_itself_and_no_other() {
     sim.pulls.clear();
     let again = apply(sim, &json!({})).finish();
     assert_eq!((again.outcome(), again.deletes.len()), (&Outcome::Done, 1));
+}
+
+/// Found by the simulation: the node counted as one that is not Ready, so its pod that is down as none.
+#[test]
+fn a_stuck_node_without_an_available_pod_takes_up_the_budget() {
+    let mut sim = Sim::of(3, &json!(1));
+    sim.pulls.insert("node-1".to_owned(), None);
+    sim.picky.insert("node-1".to_owned(), "v2".to_owned());
+    sim.pod_on("node-1").readiness = PodReadiness::NotReady { since: None };
+    let run = apply(sim, &json!({})).finish();
+    let budget = PauseReason::MaxUnavailableReached { unavailable: 1, allowed: 1, seconds: 600 };
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Paused { why: budget }, 0));
 }
 
 #[test]
