@@ -379,10 +379,9 @@ impl StepLaws {
         if !nodes.are_known(now) {
             return None;
         }
-        self.too_early(&begin).or_else(|| {
-            let Progress { soaks, unfinished, .. } = &self.progress;
-            soaks.out_of_order(&begin, &self.rules, (&self.zones, unfinished))
-        })
+        let Progress { soaks, unfinished, .. } = &self.progress;
+        let order = || soaks.out_of_order(&begin, &self.rules, (&self.zones, unfinished));
+        self.too_early(&begin).or_else(|| order().filter(|_| !has_begun))
     }
 
     /// Records that this pod of a node is deleted.
