@@ -270,6 +270,11 @@ pub(super) enum Error {
     /// The dry run failed.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
+    /// The in-process controller could not adopt, create or delete the pods of an empty plan.
+    #[error(
+        "the pods of {_0} could not be reconciled within 30 s: requests fail, or the cluster is not observed"
+    )]
+    NotReconciled(DaemonSetKey),
     /// The DaemonSet was applied, but a new plan still has changes.
     #[error("{daemon_set} was applied, but still differs: {}", paths.join(", "))]
     StillDiffers {

@@ -102,7 +102,10 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::MutatedUnderApprovals { .. } => vec![MUTATION_INTO_SOURCE.into()],
         Error::PruneNarrowed => vec![PRUNE_NARROWED.into()],
         Error::PruneUnread(_) => vec![PRUNE_UNREAD.into()],
-        Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => vec![RESUME.into()],
+        Error::TimeIsOver(_)
+        | Error::Interrupted
+        | Error::NotReconciled(_)
+        | Error::Remove { .. } => vec![RESUME.into()],
         Error::StillDiffers { .. } => vec!["see what differs: `ds-plan diff`".into()],
         Error::NotPermitted { missing, paused: _ } => permission_hints(missing),
         Error::StaysPaused { daemon_set, source } => stays_paused_hints(daemon_set, source),

@@ -24,6 +24,8 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
     match ended.exit {
         Exit::Done | Exit::Paused | Exit::Stale | Exit::Blocked | Exit::Locked => None,
         Exit::Failed if scenario.is_cut_off() || !scenario.external_actors.is_empty() => None,
+        // The in-process controller does not act while the servers' time is not known.
+        Exit::Failed if scenario.managed && !scenario.clocks.is_empty() => None,
         Exit::Interrupted if is_interrupted && user == FIRST => None,
         Exit::Interrupted if has_interrupts => None,
         Exit::Waiting | Exit::ApprovalNeeded if scenario.story.is_some() => None,

@@ -40,6 +40,7 @@ mod pending_writes;
 mod sync_sender;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -80,6 +81,8 @@ const INTERRUPTED_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct InProcessController {
     work: JoinSet<()>,
     commands: watch::Sender<Command>,
+    /// Whether nothing was left to do at the last sync.
+    is_reconciled: Arc<AtomicBool>,
     /// Messages about pods that could not be created, worded as upstream.
     pub(super) create_failures: mpsc::UnboundedReceiver<String>,
 }
@@ -90,9 +93,11 @@ impl InProcessController {
         let (failures_sender, create_failures) = mpsc::unbounded_channel();
         let (commands, command) = watch::channel(Command::default());
         let sender = SyncSender::new(key.clone(), lock.writer(), failures_sender);
+        let is_reconciled = Arc::new(AtomicBool::new(false));
+        let (lock, reconciled) = (Arc::clone(lock), Arc::clone(&is_reconciled));
         let mut work = JoinSet::new();
-        work.spawn(Work { key, lock: Arc::clone(lock), observer, sender, command }.run());
-        Self { work, commands, create_failures }
+        work.spawn(Work { key, lock, observer, sender, command, is_reconciled: reconciled }.run());
+        Self { work, commands, is_reconciled, create_failures }
     }
 
     /// Sets the actions that the run allows from now on.
@@ -107,8 +112,9 @@ impl InProcessController {
     }
 
     /// Takes the allowed actions that are possible at once, and stops. After an interrupt the time
-    /// limit is short, because the user waits.
-    pub(super) async fn drain(mut self, allowed_actions: AllowedActions) {
+    /// limit is short, because the user waits. Returns whether nothing was left to do but to wait for
+    /// terminating pods: false if requests failed, or the cluster could not be observed.
+    pub(super) async fn drain(mut self, allowed_actions: AllowedActions) -> bool {
         self.commands.send_modify(|command| {
             command.allowed_actions = allowed_actions;
             command.ends = true;
@@ -118,6 +124,7 @@ impl InProcessController {
             AllowedActions::Reconcile | AllowedActions::ReconcileAndSurge => DRAIN_TIMEOUT,
         };
         let _ = tokio::time::timeout(limit, self.work.join_next()).await;
+        self.is_reconciled.load(Ordering::Relaxed)
     }
 }
 
@@ -136,6 +143,7 @@ struct Work {
     observer: Observer,
     sender: SyncSender,
     command: watch::Receiver<Command>,
+    is_reconciled: Arc<AtomicBool>,
 }
 
 /// The state of the controller between two syncs.
@@ -151,9 +159,10 @@ struct LoopState {
 enum Decision {
     /// Nothing to do.
     Idle,
-    /// Wait until writes are observed or the watches are current; or a pod is terminating, after
-    /// which its node may need another and the status changes.
+    /// Wait until writes are observed, the watches are current, or actions are allowed.
     Wait,
+    /// A pod is terminating: after that its node may need another, and the status changes.
+    WaitForPod,
     /// Send these requests; with the status that was observed.
     Send(Box<SyncRequests>, DaemonSetStatus),
 }
@@ -163,9 +172,11 @@ impl Work {
         let mut state = LoopState::default();
         loop {
             let (decision, nodes) = self.look(&mut state);
+            let is_reconciled = matches!(decision, Decision::Idle | Decision::WaitForPod);
+            self.is_reconciled.store(is_reconciled, Ordering::Relaxed);
             let longest = match decision {
                 Decision::Idle if self.command.borrow().ends => return,
-                Decision::Idle | Decision::Wait => LONGEST_SLEEP,
+                Decision::Idle | Decision::Wait | Decision::WaitForPod => LONGEST_SLEEP,
                 Decision::Send(sync_requests, status) => {
                     self.send(*sync_requests, status, &mut state).await
                 }
@@ -277,7 +288,7 @@ fn decide(sees: &Sees<'_>, command: &Command, state: &mut LoopState) -> Decision
     if !sync_requests.batches.is_empty() {
         Decision::Send(Box::new(sync_requests), live.status)
     } else if is_one_leaving(snapshot, live) {
-        Decision::Wait
+        Decision::WaitForPod
     } else {
         Decision::Idle
     }

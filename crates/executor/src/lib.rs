@@ -101,7 +101,7 @@ impl Run {
                 biased;
                 Some(Interrupt) = interrupts.recv() => {}
                 () = lost(&self.lock, self.seat.as_ref().map(Seat::shared)) => {}
-                () = controller.drain(allowed_actions) => {}
+                _ = controller.drain(allowed_actions) => {}
             }
         }
         (ending, now)
@@ -307,7 +307,7 @@ async fn failed_create(controller: Option<&mut InProcessController>) -> Option<S
 }
 
 /// Reconciles a DaemonSet that no DaemonSet controller acts on, as far as possible at once: adopts
-/// orphans, and updates the history and the status.
+/// orphans, and updates the history and the status. Returns whether that was done within half a minute.
 ///
 /// # Errors
 /// The lock was lost before that was done.
@@ -315,13 +315,13 @@ pub async fn reconcile(
     key: &DaemonSetKey,
     lock: &Arc<Lock>,
     observer: Observer,
-) -> Result<(), LockError> {
+) -> Result<bool, LockError> {
     let reconciled =
         InProcessController::begin(key.clone(), lock, observer).drain(AllowedActions::Reconcile);
     tokio::select! {
         biased;
         () = lock.lost() => Err(LockError::Lost { daemon_set: key.clone() }),
-        () = reconciled => Ok(()),
+        is_reconciled = reconciled => Ok(is_reconciled),
     }
 }
 

@@ -340,7 +340,7 @@ impl Session {
     /// Reconciles the pods of a DaemonSet that is managed by `ds-apply` and does not change.
     ///
     /// # Errors
-    /// The cluster cannot be watched, another run took the lock, or it was interrupted.
+    /// The cluster cannot be watched, another run took the lock, it was interrupted, or took too long.
     pub(super) async fn reconcile(
         &mut self,
         owner: &Owner<'_>,
@@ -348,7 +348,8 @@ impl Session {
     ) -> Result<(), Error> {
         let observer = self.observe(owner, Beside::default()).await?;
         let reconcile = executor::reconcile(owner.key, lock, observer);
-        self.unless_interrupted(async |_, _| Ok(reconcile.await?)).await
+        let is_reconciled = self.unless_interrupted(async |_, _| Ok(reconcile.await?)).await?;
+        is_reconciled.then_some(()).ok_or_else(|| Error::NotReconciled(owner.key.clone()))
     }
 
     /// Starts to watch a DaemonSet and its related objects, and the pods beside it.
