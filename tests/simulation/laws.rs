@@ -154,6 +154,10 @@ impl LawChecker {
         {
             self.breaks(now, law);
         }
+        if matches!(kind, Kind::DaemonSet | Kind::ConfigMap) {
+            // Pods that are available up to this moment may be of no use under the next template.
+            self.look_at_pods(&self.live(store), store, now);
+        }
         if *kind != Kind::Pod || request.verb != "delete" {
             return;
         }

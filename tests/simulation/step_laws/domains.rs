@@ -12,6 +12,10 @@ use crate::rules::{DomainRule, Rules};
 /// How long the program may count a zone as open that was disturbed.
 const LATELY: SignedDuration = SignedDuration::from_secs(60);
 
+/// For how long a pod that is Ready may not be available for the program: the first one of a run has to
+/// stay up for ten seconds.
+const YOUNG: SignedDuration = SignedDuration::from_secs(11);
+
 /// The zones.
 #[derive(Default)]
 pub(super) struct Zones {
@@ -128,9 +132,10 @@ impl ZoneSoaks {
             let begins = other.is_ready && other.is_outdated() && !is_skipped(&other.node.name);
             begins && rank(other.zone) < rank(it.zone)
         };
-        // A zone with a pod that is not Ready is begun, also if the program need not know of it yet; and
-        // so is one whose delete was refused.
-        let is_begun_by = |one: &Here<'_>| !one.is_up() || unfinished.contains(&one.node.name);
+        // A zone with a pod that is not available is begun, also if the program need not know of it yet;
+        // and so is one whose delete was refused.
+        let is_young = |one: &Here<'_>| !one.is_up() || one.up_for(now) < YOUNG;
+        let is_begun_by = |one: &Here<'_>| is_young(one) || unfinished.contains(&one.node.name);
         let is_begun = |zone: &str| {
             open.contains(zone) || here.iter().any(|one| one.zone == zone && is_begun_by(one))
         };
