@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use daemonset::model::{DaemonSet, DaemonSetKey, NodeName, Pod};
+use daemonset::model::{DaemonSet, DaemonSetKey, NodeName, Pod, Revision};
 use embedded::Store;
 use jiff::Timestamp;
 use planner::digest::template_digest;
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::budget::{Nodes, desired_nodes, is_available, owns, share};
 use crate::flights::{Bar, new_pods, old_pods, stays_up};
-use crate::objects::{failed_before, image_of, pods};
+use crate::objects::{failed_before, image_of, pods, revisions};
 use crate::rules::Rules;
 
 /// What the laws of a shared budget remember.
@@ -111,7 +111,7 @@ impl SharedLaws {
         }
         let mut taken: BTreeSet<NodeName> = all.iter().flat_map(down).collect();
         // What has begun is finished, whatever else is open.
-        if rules.let_all_begin() && !has_begun(node, (live, all), store) {
+        if rules.let_all_begin() && !has_begun(node, (live, all), target, store) {
             taken.extend(open(&rolling, (store, nodes), now));
         }
         taken.remove(node);
@@ -165,15 +165,22 @@ impl SharedLaws {
     }
 }
 
-/// Whether a node was begun for another DaemonSet than this one. What has begun is finished, also in a
-/// closed window.
+/// Whether a node was begun for another DaemonSet than this one, whatever template is live there now. What
+/// has begun is finished, also in a closed window.
 pub(crate) fn has_begun(
     node: &NodeName,
     (live, all): (&DaemonSet, &[DaemonSet]),
+    target: u32,
     store: &Store,
 ) -> bool {
-    let mut others = all.iter().filter(|other| other.key != live.key);
-    others.any(|other| new_pods(other, store).contains_key(node))
+    let has_target = |other: &DaemonSet| {
+        let all = revisions(other, store);
+        let of_target = all.filter(|it| image_of(&it.data["spec"]["template"]) == target);
+        let hashes: Vec<_> = of_target.filter_map(Revision::hash).collect();
+        let here = |pod: &&Pod| pod.node() == Some(node) && owns(other, pod) && !pod.terminating;
+        pods(store).filter(here).any(|pod| hashes.iter().any(|hash| pod.has_hash(hash)))
+    };
+    all.iter().any(|other| other.key != live.key && has_target(other))
 }
 
 /// The nodes that one rollout has updated, as the program must know, and another one has not yet.

@@ -83,7 +83,9 @@ impl LawChecker {
             let of_steps = self.steps.get_mut(&live.key).filter(|_| is_first);
             let known = (store, &self.nodes, &self.pulls);
             let shares = self.policy.get("sharedBudget").is_some();
-            let has_begun = shares && shared::has_begun(node, (live, &all), store);
+            let target = of_steps.as_ref().map(|it| it.target()).filter(|_| shares);
+            let has_begun =
+                target.is_some_and(|target| shared::has_begun(node, (live, &all), target, store));
             let law =
                 law.or_else(|| of_steps?.broken(pod, live, known, (&waiting, has_begun), now));
             let law = law.or_else(|| self.lacks_image(pod, live));

@@ -15,7 +15,7 @@ use super::progress::{Arrival, Report};
 use super::pulling::Pulling;
 use super::request::Delete;
 use super::request::RequestState;
-use super::share::in_rollout;
+use super::share::in_progress;
 use super::state::{Awaited, Creates, Stall, State, Waiting};
 use super::task::{Goal, Target};
 use super::timeouts::without_pod;
@@ -91,8 +91,8 @@ impl Decision<'_, '_> {
         let next = match self.observed.siblings {
             None => next_deletes::next(view, self.state, replacer, &evaluation, None),
             Some(siblings) => {
-                let nodes = in_rollout(view, &evaluation);
-                self.shared_nodes = Some((checked.course(&evaluation), nodes.clone()));
+                let (course, nodes) = in_progress(view, (&evaluation, &checked), siblings);
+                self.shared_nodes = Some((course, nodes.clone()));
                 let (daemon_set, course) = (siblings.daemon_set.clone(), ShareCourse::Rolling);
                 let own = Share { daemon_set, course, nodes };
                 let slots = Slots::of(&own, siblings);

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::checks::Checked;
 use super::decision::Decision;
 use super::observed_cluster::ObservedCluster;
 use super::state::{Course, State};
 use super::task::{ClusterChecks, Goal, Provenance, Task};
 use super::view::{NodeView, RolloutView};
 use crate::extent::Extent;
-use crate::shared::{NodeShare, Share, ShareCourse};
+use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
 use crate::steps::Evaluation;
 use daemonset::model::{DaemonSetKey, NodeName, PolicySpec};
 
@@ -73,6 +74,28 @@ pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) ->
         (node_view.node.name.clone(), share)
     };
     view.node_views.iter().enumerate().map(share).collect()
+}
+
+/// What the others see while the rollout is in progress: its nodes, and its course. In a closed window it
+/// goes on as long as there are nodes that were begun for another DaemonSet, in the same order.
+pub(super) fn in_progress(
+    view: &RolloutView<'_>,
+    (evaluation, checked): (&Evaluation<'_>, &Checked),
+    siblings: &Siblings,
+) -> (ShareCourse, Nodes) {
+    let mut nodes = in_rollout(view, evaluation);
+    let mut course = checked.course(evaluation);
+    for (at, node_view) in view.node_views.iter().enumerate() {
+        let name = &node_view.node.name;
+        let Some(here) = nodes.get_mut(name).filter(|here| here.is_outdated) else { continue };
+        if evaluation.may_finish(at) && siblings.rank(name).is_open {
+            here.may_begin = true;
+            if matches!(course, ShareCourse::Waiting(_)) {
+                course = ShareCourse::Rolling;
+            }
+        }
+    }
+    (course, nodes)
 }
 
 impl Decision<'_, '_> {

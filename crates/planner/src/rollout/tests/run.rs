@@ -72,7 +72,7 @@ pub(super) enum Post {
 pub(super) struct Run {
     pub sim: Sim,
     pub task: Task,
-    state: State,
+    pub state: State,
     /// Observations, the newest last.
     seen: VecDeque<Seen>,
     requests: VecDeque<Request>,
