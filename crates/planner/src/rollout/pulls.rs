@@ -216,7 +216,11 @@ impl Pulls {
                 wanted.contains(node) && &*puller.images == images && self.is_open(node);
             if goes || !is_of_use {
                 if is_of_use {
-                    busy.insert(node.clone());
+                    // It is created again once it is gone, unless that takes too long.
+                    let since = *self.since.entry(node.clone()).or_insert(now);
+                    if self.is_in_time(node, since, pre_pull, None, now, requests) {
+                        busy.insert(node.clone());
+                    }
                 }
                 if !puller.terminating {
                     self.remove_left(name.clone(), uid.clone(), now, requests);

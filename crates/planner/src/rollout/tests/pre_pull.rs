@@ -385,3 +385,31 @@ fn pullers_that_cannot_be_removed_do_not_keep_a_run_from_its_end() {
     }
     panic!("it does not end");
 }
+
+/// Found by the simulation: the run waited for the node without end.
+#[test]
+fn a_puller_whose_removal_is_never_answered_costs_its_node() {
+    let pullers = [Puller {
+        name: "a".into(),
+        uid: "a".into(),
+        node: "node-0".into(),
+        images: "new".into(),
+        created: None,
+        state: PullState::Pulling(None),
+        terminating: false,
+    }];
+    let mut pulls = Pulls::default();
+    let at = |second| Timestamp::from_second(second).unwrap();
+    // The run was about to end, and then it continued.
+    let (removal, is_left) = pulls.remove_all(&pullers, at(0));
+    assert!(is_left && removal.remove.len() == 1);
+    pulls.receive_removed(&"a".into(), &Err(Failure::Unknown { message: "late".into() }), at(10));
+    let mut dropped = |second| {
+        let (next, pre_pull) = (["node-0".into()], PrePull::default());
+        let (pullers, now) = (&pullers, at(second));
+        pulls.decide(PullInput { next: &next, pullers, images: "new", pre_pull, now }).dropped
+    };
+    let limit = i64::from(PrePull::default().timeout.0);
+    assert_eq!((dropped(11), dropped(10 + limit)), (vec![], vec![]));
+    assert_eq!(dropped(11 + limit), ["node-0"]);
+}
