@@ -371,7 +371,7 @@ mod tests {
         {
             snapshot.daemon_sets[0].status = *status;
         }
-        assert!(matches!(look(&snapshot), Decision::Wait));
+        assert!(matches!(look(&snapshot), Decision::WaitForPod));
         snapshot.nodes[0].readiness = NodeReadiness::NotReady { since: None };
         assert!(matches!(look(&snapshot), Decision::Idle), "a dead kubelet is not waited for");
     }
