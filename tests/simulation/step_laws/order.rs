@@ -145,8 +145,8 @@ impl StepLaws {
     /// Whether a node that begins now is finished before a window closes, however long it takes.
     fn has_time(&self, now: Timestamp) -> bool {
         let Rules { window, exclusion, shared_budget, .. } = &self.rules;
-        let deadline = self.rules.others["progressDeadline"].as_str().unwrap_or_default();
-        let deadline: SignedDuration = deadline.parse().expect("a number of minutes");
+        let deadline = self.rules.others["progressDeadline"].as_str().unwrap_or("10m");
+        let deadline: SignedDuration = deadline.parse().expect("a duration");
         // Of a shared budget, at most three DaemonSets follow on a node.
         let rollouts = if shared_budget.is_some() { 3 } else { 1 };
         let needs = deadline.as_secs() * rollouts + 2;
