@@ -76,8 +76,8 @@ pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) ->
     view.node_views.iter().enumerate().map(share).collect()
 }
 
-/// What the others see while the rollout is in progress: its nodes, and its course. In a closed window it
-/// goes on as long as there are nodes that were begun for another DaemonSet, in the same order.
+/// The course and the nodes of a rollout in progress, for the other DaemonSets of the shared budget. It is
+/// `Rolling` in a closed window, too, while it may replace pods on nodes that another DaemonSet has updated.
 pub(super) fn in_progress(
     view: &RolloutView<'_>,
     (evaluation, checked): (&Evaluation<'_>, &Checked),
