@@ -93,7 +93,7 @@ fn rehearse(file: &Path, folder: &Path, name: &str) -> Duration {
         let (_interrupt, interrupts) = tokio::sync::mpsc::channel(1);
         let line = [&ARGUMENTS[..], &[name]].concat();
         let ended = ds_apply_at(&world, "bench", folder, interrupts, &line).await;
-        assert_eq!(ended.exit, Exit::Done, "{:?}", ended.error);
+        assert_eq!(ended.exit, Exit::Done, "{:?}", ended.errors);
         world.clock().elapsed()
     })
     .unwrap()

@@ -122,7 +122,7 @@ fn a_day_of_storms_changes_nothing() {
         }
     });
     let [ended] = &rollout.ended[..] else { panic!("{:?}", rollout.ended) };
-    assert_eq!((ended.exit, &ended.error), (Exit::Done, &None));
+    assert_eq!((ended.exit, &ended.errors[..]), (Exit::Done, &[][..]));
     assert!(rollout.took >= Duration::from_secs(24 * HOUR), "{:?}", rollout.took);
     // Otherwise the day was calm.
     assert!(rollout.faults > 1_000, "{}", rollout.faults);
@@ -136,6 +136,6 @@ fn a_run_whose_token_expires_is_resumed_by_the_next() {
         is_expired.then(|| Fault::Answer(Status::new(Reason::Unauthorized, "Unauthorized")))
     });
     let [first, second] = &rollout.ended[..] else { panic!("{:?}", rollout.ended) };
-    assert_eq!((first.exit, &first.error), (Exit::Paused, &None));
-    assert_eq!((second.exit, &second.error), (Exit::Done, &None));
+    assert_eq!((first.exit, &first.errors[..]), (Exit::Paused, &[][..]));
+    assert_eq!((second.exit, &second.errors[..]), (Exit::Done, &[][..]));
 }

@@ -21,11 +21,12 @@ use crate::trial::FIRST;
 pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<String> {
     let has_interrupts = scenario.story.as_ref().is_some_and(|it| !it.interrupts.is_empty());
     let is_interrupted = scenario.fates.iter().any(|it| matches!(it, Fate::Interrupted(_)));
+    let has_other_clocks = scenario.managed && !scenario.clocks.is_empty();
     match ended.exit {
         Exit::Done | Exit::Paused | Exit::Stale | Exit::Blocked | Exit::Locked => None,
         Exit::Failed if scenario.is_cut_off() || !scenario.external_actors.is_empty() => None,
         // The in-process controller does not act while the servers' time is not known.
-        Exit::Failed if scenario.managed && !scenario.clocks.is_empty() => None,
+        Exit::Failed if has_other_clocks && is_not_reconciled(&ended.errors) => None,
         Exit::Interrupted if is_interrupted && user == FIRST => None,
         Exit::Interrupted if has_interrupts => None,
         Exit::Waiting | Exit::ApprovalNeeded if scenario.story.is_some() => None,
@@ -38,6 +39,12 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
         | Exit::Interrupted
         | Exit::Terminated => Some(format!("{user} ended with {ended:?}")),
     }
+}
+
+/// Whether nothing failed but to reconcile the pods of empty plans.
+fn is_not_reconciled(errors: &[String]) -> bool {
+    let is_that = |error: &String| error.contains("could not be reconciled within 30 s");
+    !errors.is_empty() && errors.iter().all(is_that)
 }
 
 /// The broken laws of aborted DaemonSets: the failure must be recorded where no other controller

@@ -102,7 +102,7 @@ fn only_force_takes_the_lock_of_an_active_run() {
                 let words: Vec<&str> = line.split(' ').collect();
                 let (_keep, interrupts) = mpsc::channel(1);
                 let ended = ds_apply_at(&world, "other", folder.path(), interrupts, &words).await;
-                assert_eq!(ended.exit, want, "{line} at {at}: {:?}", ended.error);
+                assert_eq!(ended.exit, want, "{line} at {at}: {:?}", ended.errors);
             }
         };
         tokio::join!(run, others);

@@ -112,7 +112,7 @@ fn missing_permissions_are_reported_at_once_and_nothing_is_written() {
     ];
     let came = run(&scenario("image"), missing, |_| None, &APPLY);
     assert_eq!(came.ended.exit, Exit::Failed);
-    let error = came.ended.error.unwrap();
+    let error = came.ended.errors.concat();
     for words in [
         format!("delete pods in namespace {NAMESPACE}: replacing pods"),
         format!("patch leases.coordination.k8s.io in namespace {NAMESPACE}: the lock"),
@@ -162,7 +162,7 @@ fn each_missing_permission_is_reported_before_any_write() {
     let made = [("new", ("create", "daemonsets"), &APPLY[..])];
     for (name, (verb, resource), line) in beside.into_iter().chain(instead).chain(made) {
         let came = run(&scenario(name), vec![denied(verb, resource)], |_| None, line);
-        let error = came.ended.error.unwrap_or_default();
+        let error = came.ended.errors.concat();
         assert_eq!(came.ended.exit, Exit::Failed, "{verb} {resource}: {error}");
         assert!(error.contains(&format!("{verb} {resource}")), "{verb} {resource}: {error}");
         assert_eq!(came.writes, Vec::<String>::new(), "{verb} {resource}");
@@ -174,7 +174,7 @@ fn each_missing_permission_is_reported_before_any_write() {
 fn a_run_without_changes_needs_no_write_permission() {
     let may_not = vec![denied("delete", "pods"), denied("patch", "daemonsets")];
     let came = run(&scenario("nothing"), may_not, |_| None, &APPLY);
-    assert_eq!((came.ended.exit, came.ended.error), (Exit::Done, None));
+    assert_eq!((came.ended.exit, came.ended.errors), (Exit::Done, Vec::new()));
 }
 
 /// Optional permissions may be missing.
@@ -187,7 +187,7 @@ fn optional_permissions_may_be_missing() {
         denied("list", "leases"),
     ];
     let came = run(&scenario("image"), may_not, |_| None, &APPLY);
-    assert_eq!((came.ended.exit, came.ended.error), (Exit::Done, None));
+    assert_eq!((came.ended.exit, came.ended.errors), (Exit::Done, Vec::new()));
 }
 
 /// A server that forbids access reviews.
@@ -195,7 +195,7 @@ fn optional_permissions_may_be_missing() {
 fn a_run_continues_without_access_reviews() {
     let fails = |request: &Seen| is_question(request).then(|| forbidden("asking"));
     let came = run(&scenario("image"), Vec::new(), fails, &APPLY);
-    assert_eq!((came.ended.exit, came.ended.error), (Exit::Done, None));
+    assert_eq!((came.ended.exit, came.ended.errors), (Exit::Done, Vec::new()));
 }
 
 /// Deletes are refused from the second one on, as when a role is removed during the run.
@@ -209,7 +209,7 @@ fn a_permission_withdrawn_during_the_run_stops_it() {
         (is_delete && deletes > 1).then(|| forbidden("pods"))
     };
     let came = run(&scenario("image"), Vec::new(), fails, &APPLY);
-    assert_eq!((came.ended.exit, came.ended.error), (Exit::Paused, None));
+    assert_eq!((came.ended.exit, came.ended.errors), (Exit::Paused, Vec::new()));
     assert_eq!(came.strategy, Some(UpdateStrategy::OnDelete));
     assert_eq!(came.writes.iter().filter(|write| *write == "delete pods").count(), 1);
 }
@@ -225,7 +225,7 @@ fn a_strategy_that_cannot_be_restored_stops_the_run() {
         (is_patch && patches > 1).then(|| forbidden("daemonsets"))
     };
     let came = run(&scenario("image"), Vec::new(), fails, &APPLY);
-    assert_eq!((came.ended.exit, came.ended.error), (Exit::Paused, None));
+    assert_eq!((came.ended.exit, came.ended.errors), (Exit::Paused, Vec::new()));
     assert_eq!(came.strategy, Some(UpdateStrategy::OnDelete));
 }
 
@@ -238,7 +238,7 @@ fn all_permissions_are_checked_before_the_first_write() {
     let both = Scenario { agents, ..one };
     // The second DaemonSet has to be created.
     let came = run(&both, vec![denied("create", "daemonsets")], |_| None, &APPLY);
-    let error = came.ended.error.unwrap();
+    let error = came.ended.errors.concat();
     assert!(error.contains("create daemonsets.apps"), "{error}");
     assert_eq!((came.ended.exit, came.writes), (Exit::Failed, Vec::new()));
 }

@@ -1,8 +1,9 @@
 //! Runs the simulation with any number of seeds: `cargo run --release --example soak -- --seeds
 //! 100000`.
 //!
-//! It prints the last seed tried; continue there with `--from`. The first seed that breaks a law
-//! ends it, with the command that reproduces the failure, minimized.
+//! It prints the last seed tried; continue there with `--from`. For a seed that breaks a law, it
+//! prints the command that reproduces the failure, minimized. The first one ends it, unless
+//! `--keep-going` is given.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 #![allow(clippy::print_stdout, reason = "it reports on standard output")]
@@ -46,6 +47,7 @@ const PORTION: u64 = 1000;
 
 /// Run the real ds-apply on small clusters with random faults
 #[derive(Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct Args {
     /// Number of seeds
     #[arg(long, default_value_t = 10_000)]
@@ -62,6 +64,9 @@ struct Args {
     /// Half of the stories have checks, a quarter pulls images before
     #[arg(long)]
     checks: bool,
+    /// Try the other seeds too after one that broke a law, and list those that did at the end
+    #[arg(long)]
+    keep_going: bool,
     /// Print every request and every change of a failed seed, and the cluster at the end
     #[arg(long)]
     history: bool,
@@ -73,44 +78,56 @@ fn main() -> ExitCode {
     let end = args.from.saturating_add(args.seeds);
     let began = Instant::now();
     let mut from = args.from;
-    while from < end {
+    let mut failed = Vec::new();
+    while from < end && (failed.is_empty() || args.keep_going) {
         let to = end.min(from.saturating_add(PORTION));
-        if let Some(broken) = portion(from, to, &args) {
+        for broken in portion(from, to, &args) {
             println!("{broken}");
             if args.history {
                 println!("{}\n{}", broken.outcome.history, broken.outcome.state);
             }
-            return ExitCode::FAILURE;
+            failed.push(broken.scenario.seed);
         }
-        from = to;
-        let took = began.elapsed().as_secs().max(1);
-        println!("tried up to seed {from}, {} per second", (from - args.from) / took);
+        if failed.is_empty() || args.keep_going {
+            from = to;
+            let took = began.elapsed().as_secs().max(1);
+            println!("tried up to seed {from}, {} per second", (from - args.from) / took);
+        }
     }
-    ExitCode::SUCCESS
+    if failed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("seeds that broke a law: {failed:?}");
+    ExitCode::FAILURE
 }
 
-/// Tries these seeds on all cores; returns the first that breaks a law.
-fn portion(from: u64, to: u64, args: &Args) -> Option<Shrunk> {
+/// Tries these seeds on all cores; returns those that break a law, in order. Without `--keep-going`,
+/// it ends with the first.
+fn portion(from: u64, to: u64, args: &Args) -> Vec<Shrunk> {
     let next = AtomicU64::new(from);
     let work = || {
+        let mut failed = Vec::new();
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= to {
-                return None;
+                return failed;
             }
             if args.stories && Scenario::of(seed, args.checks).story.is_none() {
                 continue;
             }
             if let Some(broken) = shrink::broken(seed, args.checks, &args.without) {
-                next.store(to, Ordering::Relaxed);
-                return Some(broken);
+                failed.push(broken);
+                if !args.keep_going {
+                    next.store(to, Ordering::Relaxed);
+                }
             }
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
+    let mut failed: Vec<Shrunk> = thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let done = running.into_iter().filter_map(|one| one.join().unwrap());
-        done.min_by_key(|broken| broken.scenario.seed)
-    })
+        running.into_iter().flat_map(|one| one.join().unwrap()).collect()
+    });
+    failed.sort_by_key(|broken| broken.scenario.seed);
+    failed
 }

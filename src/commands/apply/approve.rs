@@ -13,7 +13,7 @@ use super::planning::blocking_guards;
 use super::predecessors::Predecessors;
 use super::session::Session;
 use super::together::units;
-use crate::error::{Error, report};
+use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Format;
 use crate::shell::Shell;
@@ -65,7 +65,7 @@ impl Asking<'_> {
             if blocked.is_empty() {
                 return Err(error);
             }
-            report(&error, session.shell.printer);
+            session.report(&error);
         }
         if self.args.dry_run {
             session.shell.printer.remark(DRY_RUN);

@@ -15,7 +15,6 @@ use super::asking::CheckSource;
 use super::cli::DsApply;
 use super::dispatch::in_session;
 use super::session::Session;
-use crate::error::Report;
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::shell::Shell;
@@ -36,8 +35,8 @@ pub struct Outside {
 pub struct Ended {
     /// The outcome of the run.
     pub exit: Exit,
-    /// The error that it would have printed, if it failed.
-    pub error: Option<String>,
+    /// The errors that it would have printed, in order.
+    pub errors: Vec<String>,
 }
 
 /// Runs `ds-apply` with these arguments on an embedded cluster, as this user, in this folder. It
@@ -67,7 +66,7 @@ pub async fn ds_apply_within(
     let arguments = ["ds-apply"].iter().chain(line);
     let (global, command) = match DsApply::try_parse_from(arguments) {
         Ok(parsed) => parsed.into_command(),
-        Err(error) => return Ended { exit: Exit::Usage, error: Some(error.to_string()) },
+        Err(error) => return Ended { exit: Exit::Usage, errors: vec![error.to_string()] },
     };
     let shell = Shell {
         printer: Printer::silent(),
@@ -89,8 +88,9 @@ pub async fn ds_apply_within(
     if let Some(ask) = ask {
         session.checks = CheckSource::Given(ask);
     }
-    match in_session(command, &global, &mut session).await {
-        Ok(exit) => Ended { exit, error: None },
-        Err(error) => Ended { exit: error.exit(), error: Some(Report(&error).to_string()) },
-    }
+    let exit = match in_session(command, &global, &mut session).await {
+        Ok(exit) => exit,
+        Err(error) => session.report(&error),
+    };
+    Ended { exit, errors: session.into_errors() }
 }

@@ -2,9 +2,8 @@
 //! of the whole run.
 
 use super::session::Session;
-use crate::error::{Error, report};
+use crate::error::Error;
 use crate::exit::Exit;
-use crate::printer::Printer;
 use daemonset::model::DaemonSetKey;
 
 /// The work on one DaemonSet.
@@ -38,7 +37,7 @@ pub(super) async fn take(
     keep_going: bool,
     session: &mut Session,
 ) -> Result<Exit, Error> {
-    let mut sequence = Sequence::new(keep_going, session.shell.printer);
+    let mut sequence = Sequence::new(keep_going);
     let mut left = all.iter();
     for one in left.by_ref() {
         if session.is_interrupted() {
@@ -46,7 +45,7 @@ pub(super) async fn take(
         }
         let done = one.run(session).await;
         one.set_exit(done.as_ref().map_or_else(Error::exit, |exit| *exit), session);
-        if !sequence.resumes(done)? {
+        if !sequence.resumes(done, |error| session.report(error))? {
             break;
         }
     }
@@ -57,22 +56,25 @@ pub(super) async fn take(
 /// The state of a sequence.
 pub(super) struct Sequence {
     keep_going: bool,
-    printer: Printer,
     exit: Exit,
 }
 
 impl Sequence {
     /// The state before the first DaemonSet.
-    pub(super) fn new(keep_going: bool, printer: Printer) -> Self {
-        Self { keep_going, printer, exit: Exit::Done }
+    pub(super) fn new(keep_going: bool) -> Self {
+        Self { keep_going, exit: Exit::Done }
     }
 
     /// Records the outcome of an apply; returns whether the next one is applied. The first rollout
     /// that fails stops the rest, unless `--keep-going` is given; an interrupt stops all of them.
     ///
     /// # Errors
-    /// The error of this apply, if it stops the rest; otherwise it is printed, and counts.
-    pub(super) fn resumes(&mut self, done: Result<Exit, Error>) -> Result<bool, Error> {
+    /// The error of this apply, if it stops the rest; otherwise it is reported, and counts.
+    pub(super) fn resumes(
+        &mut self,
+        done: Result<Exit, Error>,
+        report: impl FnOnce(&Error) -> Exit,
+    ) -> Result<bool, Error> {
         let (exit, alone) = match done {
             Ok(exit) => (exit, is_about_one(exit)),
             Err(error) => {
@@ -80,7 +82,7 @@ impl Sequence {
                 if !alone && !may_resume(error.exit(), self.keep_going) {
                     return Err(error);
                 }
-                (report(&error, self.printer), alone)
+                (report(&error), alone)
             }
         };
         self.exit = self.exit.or_more_severe(exit);
@@ -143,20 +145,18 @@ mod tests {
     }
 
     #[test]
-    fn an_error_stops_the_rest_or_is_printed_and_counts() {
-        let printer = Printer::new(anstream::ColorChoice::Never);
-        let mut sequence = Sequence::new(true, printer);
-        assert!(sequence.resumes(Ok(Exit::Paused)).unwrap());
-        assert!(sequence.resumes(Err(Error::Declined)).unwrap());
-        assert!(sequence.resumes(Ok(Exit::Done)).unwrap());
+    fn an_error_stops_the_rest_or_is_reported_and_counts() {
+        let mut sequence = Sequence::new(true);
+        assert!(sequence.resumes(Ok(Exit::Paused), Error::exit).unwrap());
+        assert!(sequence.resumes(Err(Error::Declined), Error::exit).unwrap());
+        assert!(sequence.resumes(Ok(Exit::Done), Error::exit).unwrap());
         assert_eq!(sequence.exit(), Exit::Failed);
-        assert!(sequence.resumes(Err(Error::Interrupted)).is_err());
-        assert!(Sequence::new(false, printer).resumes(Err(Error::Declined)).is_err());
+        assert!(sequence.resumes(Err(Error::Interrupted), Error::exit).is_err());
+        assert!(Sequence::new(false).resumes(Err(Error::Declined), Error::exit).is_err());
     }
 
     #[test]
     fn one_that_cannot_start_or_waits_does_not_stop_others() {
-        let printer = Printer::new(anstream::ColorChoice::Never);
         for (done, resumes, exit) in [
             (Err(Error::Blocked(Vec::new())), true, Exit::Blocked),
             (Err(Error::Stale(Vec::new())), true, Exit::Stale),
@@ -165,8 +165,8 @@ mod tests {
             (Ok(Exit::ApprovalNeeded), true, Exit::ApprovalNeeded),
             (Ok(Exit::Paused), false, Exit::Paused),
         ] {
-            let mut sequence = Sequence::new(false, printer);
-            assert_eq!(sequence.resumes(done).unwrap(), resumes, "{exit:?}");
+            let mut sequence = Sequence::new(false);
+            assert_eq!(sequence.resumes(done, Error::exit).unwrap(), resumes, "{exit:?}");
             assert_eq!(sequence.exit(), exit);
         }
     }

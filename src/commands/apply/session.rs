@@ -19,7 +19,7 @@ use super::progress::{ProgressReporter, SuggestedUndo};
 use super::unmet_predecessor::NotDone;
 use crate::atomic_write;
 use crate::connection::{self, Connection};
-use crate::error::{Error, Place, RehearsalError};
+use crate::error::{self, Error, Place, RehearsalError, Report};
 use crate::exit::Exit;
 use crate::flags::GlobalFlags;
 use crate::output::Format;
@@ -77,6 +77,8 @@ pub(super) struct Session {
     outcomes: BTreeMap<DaemonSetKey, Outcome>,
     /// Whether each DaemonSet is done, as far as the run knows.
     states: BTreeMap<DaemonSetKey, Result<(), NotDone>>,
+    /// The errors that did not end the run, with their hints.
+    errors: Vec<String>,
 }
 
 /// The data of the charts and of the HTML page about a run.
@@ -139,6 +141,7 @@ impl Session {
             is_clock_checked: false,
             outcomes: BTreeMap::new(),
             states: BTreeMap::new(),
+            errors: Vec::new(),
         }
     }
 
@@ -192,6 +195,17 @@ impl Session {
     /// The rollouts of the run, in order, if they are recorded.
     pub(super) fn runs(&self) -> &[RunHistory] {
         self.kept.as_ref().map_or(&[], |kept| &kept.runs)
+    }
+
+    /// Prints an error that does not end the run, and remembers it; returns its outcome.
+    pub(super) fn report(&mut self, error: &Error) -> Exit {
+        self.errors.push(Report(error).to_string());
+        error::report(error, self.shell.printer)
+    }
+
+    /// The errors that did not end the run, in order.
+    pub(super) fn into_errors(self) -> Vec<String> {
+        self.errors
     }
 
     /// Remembers that the run does something.

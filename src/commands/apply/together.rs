@@ -88,7 +88,7 @@ impl InSequence for Unit<'_> {
 
 impl<'a> Together<'a> {
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
-        let mut sequence = Sequence::new(self.all[0].args.keep_going, session.shell.printer);
+        let mut sequence = Sequence::new(self.all[0].args.keep_going);
         let mut open = Vec::new();
         for one in &self.all {
             if let Some(unmet) = one.unmet_predecessor(session).await? {
@@ -187,5 +187,5 @@ fn end(
 ) -> Result<bool, Error> {
     let exit = done.as_ref().map_or_else(Error::exit, |exit| *exit);
     session.set_exit(one.key(), exit);
-    sequence.resumes(done)
+    sequence.resumes(done, |error| session.report(error))
 }
