@@ -25,6 +25,19 @@ struct Run {
     available: usize,
 }
 
+impl Run {
+    /// Records which of these new pods are available at this moment for the first time.
+    fn look(&mut self, new: &BTreeMap<NodeName, &Pod>, bar: Bar, now: Timestamp) {
+        for (node, (_, is_back)) in self.nodes.iter_mut().filter(|(_, (_, back))| !back) {
+            let seconds = if self.available == 0 { bar.first } else { bar.others };
+            if new.get(node).is_some_and(|pod| stays_up(pod, seconds, now)) {
+                *is_back = true;
+                self.available += 1;
+            }
+        }
+    }
+}
+
 /// How long the first new pod, and each later one, must stay Ready, in seconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Bar {
@@ -60,18 +73,32 @@ impl Flights {
     pub(crate) fn look(&mut self, live: &DaemonSet, policy: &Value, store: &Store, now: Timestamp) {
         let bar = Bar::of(live, policy);
         let new = new_pods(live, store);
-        for ((key, _), run) in &mut self.runs {
-            if *key != live.key {
-                continue;
-            }
-            for (node, (_, is_back)) in run.nodes.iter_mut().filter(|(_, (_, back))| !back) {
-                let seconds = if run.available == 0 { bar.first } else { bar.others };
-                if new.get(node).is_some_and(|pod| stays_up(pod, seconds, now)) {
-                    *is_back = true;
-                    run.available += 1;
-                }
-            }
+        for run in self.of(&live.key) {
+            run.look(&new, bar, now);
         }
+    }
+
+    /// Records that a pod that is not Ready any more was available until then: between two requests,
+    /// it may have been seen so.
+    pub(crate) fn look_back(
+        &mut self,
+        live: &DaemonSet,
+        policy: &Value,
+        (was, is): (&Pod, &Pod),
+        store: &Store,
+    ) {
+        let PodReadiness::NotReady { since: Some(at) } = is.readiness else { return };
+        if !owns(live, was) || was.terminating || !is_updated(was, live, store) {
+            return;
+        }
+        let new = by_node([was].into_iter());
+        for run in self.of(&live.key) {
+            run.look(&new, Bar::of(live, policy), at.into());
+        }
+    }
+
+    fn of(&mut self, daemon_set: &DaemonSetKey) -> impl Iterator<Item = &mut Run> {
+        self.runs.iter_mut().filter(move |((key, _), _)| key == daemon_set).map(|(_, run)| run)
     }
 
     /// Records that the program deletes an outdated pod.

@@ -227,6 +227,12 @@ impl LawChecker {
         };
         self.nodes.lands(*number);
         let live = self.live(store);
+        for (live, event) in live.iter().flat_map(|live| events.iter().map(move |it| (live, it))) {
+            let was = event.previous.as_ref().and_then(|it| it.pod());
+            if let Some(change) = was.zip(event.object.pod()) {
+                self.flights.look_back(live, &self.policy, change, store);
+            }
+        }
         self.look_at_pods(&live, store, now);
         for live in &live {
             self.one_revision(live, store, now);
