@@ -16,7 +16,7 @@ use super::event::Failure;
 use super::observed_cluster::ObservedCluster;
 use super::outcome::{Attempt, ControllerWork, Ending, Outcome, PauseReason};
 use super::progress::Report;
-use super::request::Purpose;
+use super::request::{Purpose, RequestState};
 use super::state::{AllowedActions, Course, State, Stop};
 use super::task::{Goal, Task};
 use super::view::{NodeView, RolloutView, count};
@@ -81,6 +81,8 @@ pub(super) fn effects(
     now: Timestamp,
 ) -> Vec<Effect> {
     let task = Arc::clone(&state.task);
+    let is_observed = observed.is_current || state.is_interrupted();
+    state.writing.replaces_template &= state.writing.request == RequestState::Out || !is_observed;
     state.allowed_actions = match (state.allowed_actions, state.is_interrupted()) {
         (AllowedActions::None, _) => AllowedActions::None,
         (

@@ -33,22 +33,26 @@ impl Decision<'_, '_> {
             None => target.declared.value().clone(),
         };
         let is_target = |live| is_template(live, target.template.raw());
-        self.send(Write {
+        let keeps_template = match purpose {
+            Purpose::RestoreStrategy | Purpose::Pause | Purpose::AddFailedGate => true,
+            Purpose::Apply => live.is_some_and(is_target),
+            Purpose::Wait => template.is_none(),
+            Purpose::Abort => false,
+        };
+        let halt = self.send(Write {
             precondition: live.map_or(Precondition::Absent, unchanged),
             live: live.map(|live| Arc::clone(&live.raw)),
-            keeps_template: match purpose {
-                Purpose::RestoreStrategy | Purpose::Pause | Purpose::AddFailedGate => true,
-                Purpose::Apply => live.is_some_and(is_target),
-                Purpose::Wait => template.is_none(),
-                Purpose::Abort => false,
-            },
+            keeps_template,
             purpose,
             written: Arc::clone(&target.written),
             template,
             strategy,
             pause,
             provenance,
-        })
+        });
+        // A run that ends without the write still creates the pods that it has deleted.
+        self.state.writing.replaces_template = !keeps_template && matches!(halt, Halt::Wait);
+        halt
     }
 
     pub(super) fn send(&mut self, write: Write) -> Halt {

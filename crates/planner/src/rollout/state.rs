@@ -93,8 +93,8 @@ pub(super) enum Course {
 /// wave. Only a surge is left to the controller, and only while the run judges the new pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllowedActions {
-    /// None yet: the live object is about to be written, and no pod is created from the template
-    /// that is replaced.
+    /// None: the live object is about to be written, and no pod is created from the template that is
+    /// replaced.
     #[default]
     None,
     /// Create missing pods; delete none. The state after an interrupt.
@@ -164,6 +164,8 @@ pub(super) struct Writing {
     /// Whether the target was written or found paused, so that any other strategy was set by
     /// another client.
     pub(super) paused: bool,
+    /// Whether the live template is about to be replaced: no pod is created from it.
+    pub(super) replaces_template: bool,
     /// The last written object: an observation with an older version does not contain the write.
     pub(super) version: Option<Written>,
 }
@@ -362,7 +364,10 @@ impl State {
 
     /// The actions that the in-process controller may take until the next decision.
     pub fn allowed_actions(&self) -> AllowedActions {
-        self.allowed_actions
+        match self.writing.replaces_template {
+            true => AllowedActions::None,
+            false => self.allowed_actions,
+        }
     }
 
     /// The nodes on which the in-process controller may create pods until the next decision.

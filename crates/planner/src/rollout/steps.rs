@@ -18,7 +18,7 @@ use super::progress::Report;
 use super::request::Purpose;
 use super::request::RequestState;
 use super::share::in_rollout;
-use super::state::Course;
+use super::state::{Course, Creates};
 use super::task::{Provenance, Target, with_template};
 use super::view::{NodeView, PodState, RolloutView};
 use crate::digest::template_digest;
@@ -342,6 +342,9 @@ impl<'w> Decision<'_, 'w> {
         let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;
         let is_target = is_template(live, target.template.raw());
+        if !is_target {
+            self.state.creates = Creates::All;
+        }
         let found = PausedRollout::readable(live);
         let last_good = match self.task.policy.while_waiting {
             WhileWaiting::Target if is_target => None,

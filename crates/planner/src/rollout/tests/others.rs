@@ -433,3 +433,26 @@ fn actions_allowed_to_the_in_process_controller() {
     );
     assert!(surged.contains(&AllowedActions::ReconcileAndSurge));
 }
+
+#[test]
+fn no_pod_is_created_from_a_template_that_is_about_to_be_replaced() {
+    let sent_abort = || {
+        let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
+        run.sim.fate("v2", Fate::NoImage);
+        run.look();
+        run.until(|run| run.state.writing.sent.contains(&Purpose::Abort));
+        assert_eq!(run.allowed_actions(), AllowedActions::None);
+        run
+    };
+    let mut run = sent_abort();
+    assert!(run.post(Post::RequestLost));
+    assert_eq!(run.allowed_actions(), AllowedActions::None, "it is sent again");
+    run.until(|run| run.state.writing.done.contains(&Purpose::Abort));
+    assert_eq!(run.allowed_actions(), AllowedActions::Reconcile, "the good template is observed");
+
+    let mut run = sent_abort();
+    run.feed(Event::Interrupt, 0);
+    assert_eq!(run.allowed_actions(), AllowedActions::None, "it may still be executed");
+    assert!(run.post(Post::RequestLost));
+    assert_eq!(run.allowed_actions(), AllowedActions::CreateOnly, "for the pod that was deleted");
+}

@@ -1,11 +1,13 @@
 //! Steps, domains and waits: several runs, each of which does what may be done.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::run::{Run, plain_pace, task};
+use super::run::{Post, Run, plain_pace, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::plan::PauseState;
-use crate::rollout::{Extent, FailureCause, Goal, Outcome, Purpose, RolledBack, Task};
+use crate::rollout::{Creates, Extent, FailureCause, Goal, Outcome, Purpose, RolledBack, Task};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::node;
 use daemonset::model::{Approval, PolicySpec, Ramp};
@@ -87,6 +89,18 @@ fn a_canary_soaks_while_the_last_good_template_is_live() {
 #[test]
 fn a_node_that_joins_during_a_wait_gets_the_last_good_template() {
     let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let mut waiting = start(Sim::of(3, &json!(1)), "v2", &canary);
+    waiting.look();
+    for _ in 0..1_000 {
+        if !waiting.state.writing.sent.contains(&Purpose::Wait) && !waiting.post(Post::Delivered) {
+            waiting.pass(1);
+            waiting.look();
+        }
+    }
+    // As the ramp of the target may have left it.
+    waiting.state.creates = Creates::Only(BTreeSet::new());
+    let waiting = waiting.finish();
+    assert_eq!((waits(&waiting), waiting.state.creates()), (vec![WaitKind::Soak], &Creates::All));
     let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
     sim.cluster.nodes.push(node("node-9", &[], &[]));
     sim.pass(90);
