@@ -26,7 +26,7 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
         Exit::Done | Exit::Paused | Exit::Stale | Exit::Blocked | Exit::Locked => None,
         Exit::Failed if scenario.is_cut_off() || !scenario.external_actors.is_empty() => None,
         // The in-process controller does not act while the servers' time is not known.
-        Exit::Failed if has_other_clocks && is_not_reconciled(&ended.errors) => None,
+        Exit::Failed if has_other_clocks && is_not_reconciled(ended) => None,
         Exit::Interrupted if is_interrupted && user == FIRST => None,
         Exit::Interrupted if has_interrupts => None,
         Exit::Waiting | Exit::ApprovalNeeded if scenario.story.is_some() => None,
@@ -42,9 +42,10 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
 }
 
 /// Whether nothing failed but to reconcile the pods of empty plans.
-fn is_not_reconciled(errors: &[String]) -> bool {
-    let is_that = |error: &String| error.contains("could not be reconciled within 30 s");
-    !errors.is_empty() && errors.iter().all(is_that)
+fn is_not_reconciled(ended: &Ended) -> bool {
+    let failed: Vec<_> = ended.errors.iter().filter(|(exit, _)| *exit == Exit::Failed).collect();
+    let is_that = |message: &str| message.contains("could not be reconciled within 30 s");
+    !failed.is_empty() && failed.iter().all(|(_, message)| is_that(message))
 }
 
 /// The broken laws of aborted DaemonSets: the failure must be recorded where no other controller

@@ -112,7 +112,7 @@ fn missing_permissions_are_reported_at_once_and_nothing_is_written() {
     ];
     let came = run(&scenario("image"), missing, |_| None, &APPLY);
     assert_eq!(came.ended.exit, Exit::Failed);
-    let error = came.ended.errors.concat();
+    let error = came.ended.messages();
     for words in [
         format!("delete pods in namespace {NAMESPACE}: replacing pods"),
         format!("patch leases.coordination.k8s.io in namespace {NAMESPACE}: the lock"),
@@ -162,7 +162,7 @@ fn each_missing_permission_is_reported_before_any_write() {
     let made = [("new", ("create", "daemonsets"), &APPLY[..])];
     for (name, (verb, resource), line) in beside.into_iter().chain(instead).chain(made) {
         let came = run(&scenario(name), vec![denied(verb, resource)], |_| None, line);
-        let error = came.ended.errors.concat();
+        let error = came.ended.messages();
         assert_eq!(came.ended.exit, Exit::Failed, "{verb} {resource}: {error}");
         assert!(error.contains(&format!("{verb} {resource}")), "{verb} {resource}: {error}");
         assert_eq!(came.writes, Vec::<String>::new(), "{verb} {resource}");
@@ -238,7 +238,7 @@ fn all_permissions_are_checked_before_the_first_write() {
     let both = Scenario { agents, ..one };
     // The second DaemonSet has to be created.
     let came = run(&both, vec![denied("create", "daemonsets")], |_| None, &APPLY);
-    let error = came.ended.errors.concat();
+    let error = came.ended.messages();
     assert!(error.contains("create daemonsets.apps"), "{error}");
     assert_eq!((came.ended.exit, came.writes), (Exit::Failed, Vec::new()));
 }

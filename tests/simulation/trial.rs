@@ -415,7 +415,7 @@ async fn trial(scenario: &Scenario) -> Outcome {
     broken.extend(end::bad_pause(scenario, &server.store()));
     broken.extend(end::left(scenario, &ended, &server.store()));
     if let Some((_, last)) = ended.last().filter(|(_, last)| last.exit == Exit::Done) {
-        debug_assert_eq!(last.errors, Vec::<String>::new());
+        debug_assert_eq!(last.errors, Vec::new());
         // A run that finds nothing to do waits for no lock.
         if scenario.fates.is_empty() && scenario.story.is_none() {
             broken.extend(end::not_whole(

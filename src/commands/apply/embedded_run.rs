@@ -35,8 +35,15 @@ pub struct Outside {
 pub struct Ended {
     /// The outcome of the run.
     pub exit: Exit,
-    /// The errors that it would have printed, in order.
-    pub errors: Vec<String>,
+    /// The errors that it would have printed, in order, each with its exit code.
+    pub errors: Vec<(Exit, String)>,
+}
+
+impl Ended {
+    /// The text of all errors.
+    pub fn messages(&self) -> String {
+        self.errors.iter().map(|(_, message)| message.as_str()).collect()
+    }
 }
 
 /// Runs `ds-apply` with these arguments on an embedded cluster, as this user, in this folder. It
@@ -66,7 +73,9 @@ pub async fn ds_apply_within(
     let arguments = ["ds-apply"].iter().chain(line);
     let (global, command) = match DsApply::try_parse_from(arguments) {
         Ok(parsed) => parsed.into_command(),
-        Err(error) => return Ended { exit: Exit::Usage, errors: vec![error.to_string()] },
+        Err(error) => {
+            return Ended { exit: Exit::Usage, errors: vec![(Exit::Usage, error.to_string())] };
+        }
     };
     let shell = Shell {
         printer: Printer::silent(),

@@ -77,8 +77,8 @@ pub(super) struct Session {
     outcomes: BTreeMap<DaemonSetKey, Outcome>,
     /// Whether each DaemonSet is done, as far as the run knows.
     states: BTreeMap<DaemonSetKey, Result<(), NotDone>>,
-    /// The errors that did not end the run, with their hints.
-    errors: Vec<String>,
+    /// The errors that were reported, each with its exit code and hints.
+    errors: Vec<(Exit, String)>,
 }
 
 /// The data of the charts and of the HTML page about a run.
@@ -197,14 +197,14 @@ impl Session {
         self.kept.as_ref().map_or(&[], |kept| &kept.runs)
     }
 
-    /// Prints an error that does not end the run, and remembers it; returns its outcome.
+    /// Prints an error, and remembers it; returns its exit code.
     pub(super) fn report(&mut self, error: &Error) -> Exit {
-        self.errors.push(Report(error).to_string());
+        self.errors.push((error.exit(), Report(error).to_string()));
         error::report(error, self.shell.printer)
     }
 
-    /// The errors that did not end the run, in order.
-    pub(super) fn into_errors(self) -> Vec<String> {
+    /// The errors that were reported, in order.
+    pub(super) fn into_errors(self) -> Vec<(Exit, String)> {
         self.errors
     }
 

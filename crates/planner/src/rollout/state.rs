@@ -364,10 +364,10 @@ impl State {
 
     /// The actions that the in-process controller may take until the next decision.
     pub fn allowed_actions(&self) -> AllowedActions {
-        match self.writing.replaces_template {
-            true => AllowedActions::None,
-            false => self.allowed_actions,
+        if self.writing.replaces_template {
+            return AllowedActions::None;
         }
+        self.allowed_actions
     }
 
     /// The nodes on which the in-process controller may create pods until the next decision.
