@@ -95,7 +95,14 @@ use daemonset::model::PolicySpec;
 pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) -> Option<Write> {
     let policy = PolicySpec { pre_pull: None, ..task.policy.without_checks() };
     let task = Task { deadline: None, policy, ..task.clone() };
-    let (_, effects) = decide(State::new(task), Event::Observed, observed, now);
+    let (state, effects) = decide(State::new(task), Event::Observed, observed, now);
+    let is_note = |effect: &Effect| matches!(effect, Effect::Note(_));
+    let effects = if effects.iter().any(is_note) {
+        // The write comes after it.
+        decide(state, Event::Answer(Answer::Noted(Ok(()))), observed, now).1
+    } else {
+        effects
+    };
     effects.into_iter().find_map(|effect| match effect {
         Effect::Write(write) => Some(*write),
         Effect::Delete(_)

@@ -134,8 +134,8 @@ impl<'w> Decision<'_, 'w> {
         // A rollout that is resumed began when it was paused first.
         let since = resumed.map(|it| it.since);
         let pause = pause.map(|it| PausedRollout { since: since.unwrap_or(it.since), ..it });
-        if outdated && pause.is_none() {
-            self.note_before_surge(target, live)?;
+        if outdated {
+            self.note_beginning(target, live, pause.is_some())?;
         }
         Err(self.write_target(target, Some(live), pause))
     }

@@ -57,10 +57,21 @@ impl<'w> Decision<'_, 'w> {
         self.note(wanted)
     }
 
-    /// Notes that a rollout begins, before the write that lets the controller surge: it has no pause
-    /// that would say what the last good template is, if this run is killed.
-    pub(super) fn note_before_surge(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
-        if !allows_surge(target.declared.strategy()) {
+    /// Notes that a rollout begins, before the write, if this run may be killed after it: of a surge,
+    /// because it has no pause that would say what the last good template is; and if a rollout of
+    /// another template is noted, which ends with the write.
+    pub(super) fn note_beginning(
+        &mut self,
+        target: &Target,
+        live: &'w DaemonSet,
+        has_pause: bool,
+    ) -> Flow<()> {
+        let is_needed = if has_pause {
+            self.is_other_noted(target)
+        } else {
+            allows_surge(target.declared.strategy())
+        };
+        if !is_needed {
             return Ok(());
         }
         let note = self.if_live(target, live, |steps| steps.note.clone());
@@ -81,6 +92,14 @@ impl<'w> Decision<'_, 'w> {
         let held_by = waits_for.iter().filter(|_| note.waits_since.is_some());
         let held_by = held_by.filter(|wait| wait.check.is_some()).map(value).collect();
         self.note(StepsNote { unknown_since, held_by, ..note })
+    }
+
+    /// Whether something is noted about a rollout of another template.
+    fn is_other_noted(&self, target: &Target) -> bool {
+        let Some(note) = &self.state.note else { return false };
+        let is_empty =
+            note.started_at.is_none() && note.waits_since.is_none() && note.steps.is_empty();
+        !is_empty && !is_of(Some(note), target.template.raw())
     }
 
     /// Without steps, only ends what is noted about another template: if that one comes back, its

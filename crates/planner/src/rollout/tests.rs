@@ -10,6 +10,7 @@ mod failing_before;
 mod failures;
 mod laws;
 mod new_pods;
+mod notes;
 mod observed_checks;
 mod others;
 mod pre_pull;

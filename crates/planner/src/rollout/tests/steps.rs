@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::run::{Post, Run, plain_pace, task};
+use super::run::{Post, Run, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::plan::PauseState;
 use crate::rollout::{Creates, Extent, FailureCause, Goal, Outcome, Purpose, RolledBack, Task};
@@ -107,20 +107,6 @@ fn a_node_that_joins_during_a_wait_gets_the_last_good_template() {
     assert_eq!(sim.running()["node-9"], "v1");
     let last = run(sim, "v2", &canary);
     assert_eq!((last.outcome(), last.images()), (&Outcome::Done, [("v2".to_owned(), 4)].into()));
-}
-
-#[test]
-fn a_lost_note_makes_the_soak_begin_again() {
-    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
-    let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
-    sim.note = None;
-    sim.pass(61);
-    let again = run(sim, "v2", &canary);
-    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 0));
-    // And it ends: its new begin is noted, although nothing is written.
-    let mut sim = again.sim;
-    sim.pass(61);
-    assert_eq!(*run(sim, "v2", &canary).outcome(), Outcome::Done);
 }
 
 #[test]
@@ -415,12 +401,6 @@ fn a_rollout_that_takes_too_long_fails() {
     };
     assert_eq!((overdue.allowed, failed.len()), (1_800, 0));
     assert_eq!((late.deletes.len(), late.sim.live_image()), (0, "v1".to_owned()));
-}
-
-#[test]
-fn without_a_policy_nothing_is_noted() {
-    let run = run(Sim::of(3, &json!(1)), "v2", &plain_pace());
-    assert_eq!((run.outcome(), run.sim.note.as_ref()), (&Outcome::Done, None));
 }
 
 /// What is approved is the whole step, however many runs of `step` it takes.

@@ -1,0 +1,82 @@
+//! The note about a rollout under a policy: what it means if it is missing, or of another commit.
+
+use serde_json::json;
+
+use super::run::{Run, plain_pace};
+use super::sim::{Sim, rolling};
+use super::steps::{policy, purposes, run, waits};
+use crate::digest::template_digest;
+use crate::rollout::{Goal, Outcome, PauseReason, first_write};
+use crate::steps::WaitKind;
+use daemonset::model::{Approval, Deadline, PolicySpec};
+
+#[test]
+fn without_a_policy_nothing_is_noted() {
+    let run = run(Sim::of(3, &json!(1)), "v2", &plain_pace());
+    assert_eq!((run.outcome(), run.sim.note.as_ref()), (&Outcome::Done, None));
+}
+
+#[test]
+fn a_lost_note_makes_the_soak_begin_again() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let mut sim = run(Sim::of(3, &json!(1)), "v2", &canary).sim;
+    sim.note = None;
+    sim.pass(61);
+    let again = run(sim, "v2", &canary);
+    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 0));
+    // And it ends: its new begin is noted, although nothing is written.
+    let mut sim = again.sim;
+    sim.pass(61);
+    assert_eq!(*run(sim, "v2", &canary).outcome(), Outcome::Done);
+}
+
+/// The other commit was written, but its run ended before anything was known about its steps.
+#[test]
+fn steps_begin_anew_after_another_commit_was_written() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let approved = policy(json!({
+        "steps": [{"name": "canary", "nodes": 1, "soak": "60s", "approve": true}],
+    }));
+    let at = Sim::of(1, &json!(1)).now();
+    let with = |sim: Sim, policy: &PolicySpec| {
+        let note = sim.note.clone();
+        let run = Run::apply(sim, "v2");
+        let Goal::Apply(target) = &run.task.goal else { panic!() };
+        let approval = Approval {
+            uid: run.sim.cluster.daemon_set.uid.clone(),
+            template: template_digest(target.template.raw()),
+            step: crate::approval::step_digest(&policy.steps[0]),
+            by: "alice".to_owned(),
+            at,
+        };
+        let approvals = [("canary".to_owned(), approval)].into();
+        run.with(|task| {
+            task.policy = policy.clone();
+            (task.note, task.approvals) = (note, approvals);
+        })
+        .finish()
+    };
+    for (policy, kind) in [(canary, WaitKind::Soak), (approved, WaitKind::Approval)] {
+        let first = with(Sim::with_strategy(3, &rolling(&json!(1))), &policy);
+        assert_eq!(waits(&first), [WaitKind::Soak]);
+        let mut sim = first.sim;
+        let note = sim.note.clone();
+        sim.idle = true;
+        let other = Run::apply(sim, "v3").with(|task| {
+            task.policy = PolicySpec { progress_deadline: Deadline(120), ..policy.budgets() };
+            task.note = note;
+        });
+        // It comes after a note, and is tried before nevertheless.
+        let first = first_write(&other.task, &other.sim.seen().observed(), other.sim.now());
+        let other = other.finish();
+        assert_eq!((first.as_ref(), purposes(&other).len()), (other.sim.writes.last(), 3));
+        let Outcome::Paused { why: PauseReason::ControllerStalled { .. } } = other.outcome() else {
+            panic!("{}", other.outcome())
+        };
+        let mut sim = other.sim;
+        sim.idle = false;
+        sim.pass(61);
+        let again = with(sim, &policy);
+        assert_eq!((waits(&again), again.deletes.len()), (vec![kind], 0));
+    }
+}
