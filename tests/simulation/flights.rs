@@ -19,19 +19,28 @@ pub(crate) struct Flights {
 
 #[derive(Default)]
 struct Run {
-    /// By node: the pod that was deleted, and whether a new pod has become available there.
-    nodes: BTreeMap<NodeName, (Uid, bool)>,
+    nodes: BTreeMap<NodeName, Replaced>,
     /// How often a new pod has become available.
     available: usize,
+}
+
+/// A node whose pod was deleted.
+struct Replaced {
+    /// The pod.
+    pod: Uid,
+    /// Whether a new pod has become available there.
+    is_back: bool,
+    /// Whether the run has deleted it as outdated, and not perhaps as the controller.
+    is_sure: bool,
 }
 
 impl Run {
     /// Records which of these new pods are available at this moment for the first time.
     fn look(&mut self, new: &BTreeMap<NodeName, &Pod>, bar: Bar, now: Timestamp) {
-        for (node, (_, is_back)) in self.nodes.iter_mut().filter(|(_, (_, back))| !back) {
+        for (node, replaced) in self.nodes.iter_mut().filter(|(_, it)| !it.is_back) {
             let seconds = if self.available == 0 { bar.first } else { bar.others };
             if new.get(node).is_some_and(|pod| stays_up(pod, seconds, now)) {
-                *is_back = true;
+                replaced.is_back = true;
                 self.available += 1;
             }
         }
@@ -101,11 +110,13 @@ impl Flights {
         self.runs.iter_mut().filter(move |((key, _), _)| key == daemon_set).map(|(_, run)| run)
     }
 
-    /// Records that the program deletes an outdated pod.
-    pub(crate) fn takes_off(&mut self, live: &DaemonSet, user: &str, pod: &Pod) {
+    /// Records that the program deletes an outdated pod; `is_sure` unless it may do so as the
+    /// controller.
+    pub(crate) fn takes_off(&mut self, live: &DaemonSet, user: &str, pod: &Pod, is_sure: bool) {
         let Some(node) = pod.node() else { return };
         let run = self.runs.entry((live.key.clone(), user.to_owned())).or_default();
-        run.nodes.insert(node.clone(), (pod.uid.clone(), false));
+        let replaced = Replaced { pod: pod.uid.clone(), is_back: false, is_sure };
+        run.nodes.insert(node.clone(), replaced);
     }
 
     /// The broken law if the pod of `node` is deleted now.
@@ -122,7 +133,7 @@ impl Flights {
         let seen = nodes.seen_by(now);
         let desired: Vec<&NodeName> = desired_nodes(live, store).map(|it| &it.name).collect();
         let counts = |it: &NodeName| it != node && desired.contains(&it) && nodes.is_ready(it, now);
-        let made = || run.nodes.iter().filter(|(it, _)| counts(it));
+        let made = || run.nodes.iter().filter(|(it, replaced)| replaced.is_sure && counts(it));
         // The program need not know of a change that has only just happened.
         let is_known = |pod: &Pod| pod.containers_changed.is_some_and(|at| at <= seen);
         let restarted = made().find(|(it, _)| {
@@ -145,7 +156,7 @@ impl Flights {
             !has_old && !is_up && is_gone && old.get(it).is_none_or(|pod| landed(pod))
         };
         let flying: Vec<&NodeName> =
-            made().filter(|(it, (taken, _))| flies(it, taken)).map(|(it, _)| it).collect();
+            made().filter(|(it, replaced)| flies(it, &replaced.pod)).map(|(it, _)| it).collect();
         let may = 1 + run.available;
         (flying.len() >= may).then(|| format!(", while {flying:?} are in flight, {may} allowed"))
     }

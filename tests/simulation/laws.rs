@@ -59,7 +59,7 @@ pub(crate) struct LawChecker {
     /// The uids of outdated pods that a run has tried to delete: a repetition is no decision.
     attempted: BTreeSet<String>,
     /// The uids of pods whose delete succeeded, by user.
-    answered: BTreeSet<(String, String)>,
+    answered: BTreeMap<(String, String), usize>,
     /// The broken laws, as text.
     pub(crate) broken: Vec<String>,
     /// Every request and every change, in order.
@@ -116,7 +116,7 @@ impl LawChecker {
             interrupted: BTreeMap::new(),
             tried: BTreeMap::new(),
             attempted: BTreeSet::new(),
-            answered: BTreeSet::new(),
+            answered: BTreeMap::new(),
             broken: Vec::new(),
             history: String::new(),
         }
@@ -184,7 +184,7 @@ impl LawChecker {
     /// Records that a request has been answered.
     pub(crate) fn answered(&mut self, request: &Seen, code: u16) {
         if request.verb == "delete" && code < 300 {
-            self.answered.insert((request.user.clone(), uid_sent(request)));
+            *self.answered.entry((request.user.clone(), uid_sent(request))).or_default() += 1;
         }
     }
 

@@ -322,7 +322,15 @@ impl<'a> Trial<'a> {
     async fn ends(&self, user: &str, run: impl Future<Output = Ended>) {
         let why = match tokio::time::timeout(LONGEST, Bounded::new(run)).await {
             Ok(Ok(ended)) => {
-                locked(&self.shared).checker.ended(user, self.world.clock().now());
+                let store = self.world.server().store();
+                let checker = &mut locked(&self.shared).checker;
+                checker.ended(user, self.world.clock().now());
+                let is_alone = self.scenario.fates.is_empty() && self.scenario.story.is_none();
+                // A run that finds nothing to do waits for no lock.
+                if is_alone && ended.exit == Exit::Done {
+                    let broken = end::not_whole(self.scenario, &store, checker);
+                    checker.broken.extend(broken);
+                }
                 return self.ended().push((user.to_owned(), ended));
             }
             Ok(Err(bounded::Spins { polls })) => {
@@ -416,14 +424,6 @@ async fn trial(scenario: &Scenario) -> Outcome {
     broken.extend(end::left(scenario, &ended, &server.store()));
     if let Some((_, last)) = ended.last().filter(|(_, last)| last.exit == Exit::Done) {
         debug_assert_eq!(last.errors, Vec::new());
-        // A run that finds nothing to do waits for no lock.
-        if scenario.fates.is_empty() && scenario.story.is_none() {
-            broken.extend(end::not_whole(
-                scenario,
-                &server.store(),
-                &locked(&trial.shared).checker,
-            ));
-        }
         sleep(SETTLED).await;
         broken.extend(end::not_done(scenario, &server.store(), &locked(&trial.shared).checker));
     } else {

@@ -56,6 +56,20 @@ pub(crate) fn of(
     Upkeep::Surplus { serves: beside.any(|it| is_available(it, live, now)) }
 }
 
+/// Whether the program may see an outdated pod as one that the rollout replaces, not the controller.
+pub(crate) fn may_be_replaced(
+    pod: &Pod,
+    live: &DaemonSet,
+    store: &Store,
+    nodes: &Nodes,
+    now: Timestamp,
+) -> bool {
+    let Some(name) = pod.node() else { return false };
+    let (is, was) = judged(name, live, store, nodes, now);
+    let takes_pods = [is, was].into_iter().flatten().any(|it| it.may_stay && it.may_start);
+    takes_pods && !pod.is_terminal() && !is_updated(pod, live, store)
+}
+
 /// The broken law of a pod that the run has just created.
 pub(crate) fn misplaced(
     pod: &Pod,

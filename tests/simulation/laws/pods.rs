@@ -30,10 +30,16 @@ impl LawChecker {
         if uid.is_empty() {
             return self.breaks(now, format_args!("{name} was deleted without a uid precondition"));
         }
-        if self.answered.contains(&(request.user.clone(), uid.clone())) {
+        let pod = store.at(Kind::Pod, &key(name)).and_then(|it| it.pod());
+        let answered = self.answered.get(&(request.user.clone(), uid.clone()));
+        // The in-process controller does not know what the rollout has sent.
+        let may_repeat = || {
+            let pod = pod.filter(|pod| pod.uid == *uid);
+            pod.is_some_and(|pod| self.may_be_of_controller(pod, store, now))
+        };
+        if answered.is_some_and(|times| *times > 1 || !may_repeat()) {
             return self.breaks(now, format_args!("{name} was deleted again"));
         }
-        let pod = store.at(Kind::Pod, &key(name)).and_then(|it| it.pod());
         // A delete of a terminating pod, or with another uid, changes nothing.
         let Some(pod) = pod.filter(|pod| !pod.terminating && pod.uid == *uid) else {
             return;
@@ -64,6 +70,11 @@ impl LawChecker {
             self.nodes.takes_off(request.number, &request.user, pod, lock, now);
         }
         if matches!(upkeep, Upkeep::Gone | Upkeep::Surplus { serves: true }) {
+            // By what its node is, or was a moment ago, the rollout may have replaced it.
+            let replaces = || upkeep::may_be_replaced(pod, live, store, &self.nodes, now);
+            if upkeep == Upkeep::Gone && replaces() {
+                self.flights.takes_off(live, &request.user, pod, false);
+            }
             return;
         }
         let is_replaced = upkeep == Upkeep::None;
@@ -101,7 +112,7 @@ impl LawChecker {
         if is_replaced {
             // Also on a node that takes no pod for now, and if the delete is rejected: another client may
             // delete the pod, and the new one is that of the rollout.
-            self.flights.takes_off(live, &request.user, pod);
+            self.flights.takes_off(live, &request.user, pod, true);
         }
         if is_available(pod, live, self.nodes.seen_by(now)) {
             self.nodes.pod_deleted(live, node, now);
@@ -116,6 +127,15 @@ impl LawChecker {
                 );
             }
         }
+    }
+
+    /// Whether the in-process controller deletes this pod, by what it may see.
+    fn may_be_of_controller(&self, pod: &Pod, store: &Store, now: Timestamp) -> bool {
+        let live = self.live(store).into_iter().find(|live| owns(live, pod));
+        live.is_some_and(|live| {
+            live.managed_by == ManagedBy::DsApply
+                && upkeep::of(pod, &live, store, &self.nodes, now) == Upkeep::Gone
+        })
     }
 
     /// The nodes that wait for the image of the target, or for another DaemonSet of a shared budget.
