@@ -6,8 +6,14 @@
 
 mod argo_cd;
 mod flux;
+mod git_server;
+
+use std::process::Command;
+
+use tempfile::TempDir;
 
 use super::*;
+use crate::harness::watchdog::{Watched, log_tail};
 use argo_cd::ArgoCd;
 use flux::Flux;
 
@@ -49,6 +55,35 @@ trait GitOps<'p>: Sized {
 
     /// Waits until it has compared the cluster with its source from beginning to end.
     fn compares(&self);
+}
+
+/// The processes of a product, and the folder for what they write.
+struct Processes {
+    folder: TempDir,
+    /// Each with the name of its log.
+    all: Vec<(&'static str, Watched)>,
+}
+
+impl Processes {
+    /// No process yet.
+    fn none() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), all: Vec::new() }
+    }
+
+    /// Starts one under this name.
+    fn start(&mut self, name: &'static str, command: &mut Command) {
+        let folder = self.folder.path();
+        let command = command.env("HOME", folder).env("TMPDIR", folder).current_dir(folder);
+        self.all.push((name, Watched::spawn(command, &folder.join(name))));
+    }
+
+    /// Panics with the end of its log if one has ended.
+    fn all_run(&mut self) {
+        for (name, process) in &mut self.all {
+            let log = self.folder.path().join(*name);
+            assert!(process.ended().is_none(), "{name} ended; {}", log_tail(&log));
+        }
+    }
 }
 
 /// Creates its kinds, and the namespace of its own objects.

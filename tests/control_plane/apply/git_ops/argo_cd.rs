@@ -7,13 +7,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
-use tempfile::TempDir;
 use testkit::sandbox::Sandbox;
 
-use super::{GitOps, install};
+use super::{GitOps, Processes, install};
 use crate::harness::go_build::{self, Tool};
 use crate::harness::ports::Port;
-use crate::harness::watchdog::{Watched, log_tail};
 use crate::harness::{ControlPlane, wait_until};
 
 const PROGRAM: &str = "argo-cd";
@@ -31,10 +29,7 @@ pub(super) struct ArgoCd<'p> {
     plane: &'p ControlPlane,
     /// The repository.
     source: Sandbox,
-    /// What the processes write.
-    folder: TempDir,
-    /// Each with the name of its log.
-    processes: Vec<(&'static str, Watched)>,
+    processes: Processes,
     _ports: Vec<Port>,
 }
 
@@ -55,58 +50,54 @@ impl<'p> GitOps<'p> for ArgoCd<'p> {
         });
         install(plane, &kinds, NAMESPACE);
         plane.apply_yaml(SETTINGS);
-        let folder = tempfile::tempdir().unwrap();
+        let mut processes = Processes::none();
+        let data = processes.folder.path().to_owned();
         let ports: Vec<Port> = std::iter::repeat_with(Port::free).take(4).collect();
         let [redis, repository, metrics, controller] = [0, 1, 2, 3].map(|at| ports[at].number());
         let address = |port: u16| format!("127.0.0.1:{port}");
         let kubeconfig = plane.kubeconfig_of(Self::USER);
-        let start = |name: &'static str, arguments: &[&str]| {
+        let mut start = |name: &'static str, arguments: &[&str]| {
             let mut command = Command::new(&program);
             command
                 .arg(name)
                 .args(arguments)
-                .env("HOME", folder.path())
-                .env("TMPDIR", folder.path())
                 .env("KUBECONFIG", &kubeconfig)
                 // Its own cluster is the one of the kubeconfig.
                 .env("ARGOCD_FAKE_IN_CLUSTER", "true")
                 .env("ARGOCD_GPG_ENABLED", "false")
-                .env("ARGOCD_TLS_DATA_PATH", folder.path())
-                .env("ARGOCD_SSH_DATA_PATH", folder.path())
-                .current_dir(folder.path());
-            (name, Watched::spawn(&command, &folder.path().join(name)))
+                .env("ARGOCD_TLS_DATA_PATH", &data)
+                .env("ARGOCD_SSH_DATA_PATH", &data);
+            processes.start(name, &mut command);
         };
         let redis_flag = format!("--redis={}", address(redis));
-        let processes = vec![
-            start("redis", &[&address(redis)]),
-            start(
-                "argocd-repo-server",
-                &[
-                    &redis_flag,
-                    "--address=127.0.0.1",
-                    &format!("--port={repository}"),
-                    "--metrics-address=127.0.0.1",
-                    &format!("--metrics-port={metrics}"),
-                    "--disable-tls",
-                    // Every comparison asks for the newest commit.
-                    "--revision-cache-expiration=1s",
-                ],
-            ),
-            start(
-                "argocd-application-controller",
-                &[
-                    &redis_flag,
-                    &format!("--namespace={NAMESPACE}"),
-                    &format!("--repo-server={}", address(repository)),
-                    "--repo-server-plaintext",
-                    &format!("--metrics-port={controller}"),
-                    &format!("--app-resync={INTERVAL}"),
-                    "--app-resync-jitter=0",
-                    "--self-heal-timeout-seconds=1",
-                ],
-            ),
-        ];
-        Self { plane, source: Sandbox::new(), folder, processes, _ports: ports }
+        start("redis", &[&address(redis)]);
+        start(
+            "argocd-repo-server",
+            &[
+                &redis_flag,
+                "--address=127.0.0.1",
+                &format!("--port={repository}"),
+                "--metrics-address=127.0.0.1",
+                &format!("--metrics-port={metrics}"),
+                "--disable-tls",
+                // Every comparison asks for the newest commit.
+                "--revision-cache-expiration=1s",
+            ],
+        );
+        start(
+            "argocd-application-controller",
+            &[
+                &redis_flag,
+                &format!("--namespace={NAMESPACE}"),
+                &format!("--repo-server={}", address(repository)),
+                "--repo-server-plaintext",
+                &format!("--metrics-port={controller}"),
+                &format!("--app-resync={INTERVAL}"),
+                "--app-resync-jitter=0",
+                "--self-heal-timeout-seconds=1",
+            ],
+        );
+        Self { plane, source: Sandbox::new(), processes, _ports: ports }
     }
 
     fn commit(&mut self, manifests: &str) {
@@ -118,7 +109,7 @@ impl<'p> GitOps<'p> for ArgoCd<'p> {
                        {.status.operationState.syncResult.revision}";
         let what = format!("Argo CD to apply {commit}");
         wait_until(&what, SOON, || {
-            self.all_run();
+            self.processes.all_run();
             self.application(applied) == format!("Succeeded {commit}")
         });
     }
@@ -144,14 +135,6 @@ impl<'p> GitOps<'p> for ArgoCd<'p> {
 }
 
 impl ArgoCd<'_> {
-    /// Panics with the end of its log if a process has ended.
-    fn all_run(&mut self) {
-        for (name, process) in &mut self.processes {
-            let log = self.folder.path().join(*name);
-            assert!(process.ended().is_none(), "{name} ended; {}", log_tail(&log));
-        }
-    }
-
     fn application(&self, output: &str) -> String {
         self.kubectl(&["get", "application", NAME, output])
     }

@@ -1,52 +1,54 @@
-//! A running kustomize-controller, and the source that it applies.
+//! A running Flux: its source-controller and its kustomize-controller, and the git repository that
+//! it applies.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
+use serde_json::json;
+use testkit::sandbox::Sandbox;
 
-use super::{GitOps, install};
+use super::git_server::GitServer;
+use super::{GitOps, Processes, install};
 use crate::harness::go_build::{self, Tool};
 use crate::harness::ports::Port;
-use crate::harness::watchdog::{Watched, log_tail};
-use crate::harness::{ControlPlane, Served, wait_until};
+use crate::harness::{ControlPlane, wait_until};
 
-const PACKAGE: &str = "github.com/fluxcd/kustomize-controller";
-const TOOL: [Tool; 1] = [Tool {
-    folder: "flux",
-    programs: &[("kustomize-controller", PACKAGE)],
-    tags: "",
-    cold: "4 minutes",
-}];
+const KUSTOMIZE: (&str, &str) = ("kustomize-controller", "github.com/fluxcd/kustomize-controller");
+const SOURCE: (&str, &str) = ("source-controller", "github.com/fluxcd/source-controller");
+const TOOL: [Tool; 1] =
+    [Tool { folder: "flux", programs: &[KUSTOMIZE, SOURCE], tags: "", cold: "6 minutes" }];
 /// The namespace of its own objects, and the name of both.
 const NAMESPACE: &str = "flux-system";
 const NAME: &str = "fleet";
-/// How often it compares the cluster with its source, in the notation of Flux.
+/// How often it compares the cluster with its source, and its source with the repository.
 const INTERVAL: &str = "3s";
 const SOON: Duration = Duration::from_mins(2);
 
-/// The kinds of its sources, each with its plural.
-const SOURCES: [(&str, &str); 4] = [
-    ("GitRepository", "gitrepositories"),
-    ("OCIRepository", "ocirepositories"),
-    ("Bucket", "buckets"),
-    ("ExternalArtifact", "externalartifacts"),
+/// The kinds of each of its controllers, as their files are named.
+const KINDS: [(&str, &[&str]); 2] = [
+    (KUSTOMIZE.1, &["kustomize.toolkit.fluxcd.io_kustomizations"]),
+    (
+        SOURCE.1,
+        &[
+            "source.toolkit.fluxcd.io_buckets",
+            "source.toolkit.fluxcd.io_externalartifacts",
+            "source.toolkit.fluxcd.io_gitrepositories",
+            "source.toolkit.fluxcd.io_helmcharts",
+            "source.toolkit.fluxcd.io_helmrepositories",
+            "source.toolkit.fluxcd.io_ocirepositories",
+        ],
+    ),
 ];
 
-/// Flux, without its source-controller: what that would have fetched from git is in a
-/// `GitRepository` that the test writes, with an archive that the test serves. The dependencies of
-/// the source-controller cannot be had everywhere; the one that applies is what matters here.
+/// Flux without its other controllers.
 pub(super) struct Flux<'p> {
     plane: &'p ControlPlane,
-    archive: Served,
-    folder: TempDir,
-    process: Watched,
-    /// The number of commits.
-    commits: u32,
+    /// The repository.
+    source: Sandbox,
+    server: GitServer,
+    processes: Processes,
+    _ports: [Port; 3],
 }
 
 impl<'p> GitOps<'p> for Flux<'p> {
@@ -60,54 +62,48 @@ impl<'p> GitOps<'p> for Flux<'p> {
     ];
 
     fn start(plane: &'p ControlPlane) -> Self {
-        let program = go_build::folder_with(&TOOL, &["kustomize-controller"]);
-        let sources = go_build::sources_of(&TOOL[0], PACKAGE);
-        let own = sources.join("config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml");
-        let mut kinds = vec![fs::read_to_string(own).unwrap()];
-        kinds.extend(SOURCES.map(|(kind, plural)| source_kind(kind, plural).to_string()));
-        install(plane, &kinds, NAMESPACE);
-        let archive = Served::start("application/gzip");
-        let folder = tempfile::tempdir().unwrap();
-        let health = Port::free();
-        let mut command = Command::new(program.join("kustomize-controller"));
-        command
-            .args(["--watch-all-namespaces", "--enable-leader-election=false"])
-            .args(["--metrics-addr=0", "--requeue-dependency=1s"])
-            .arg(format!("--health-addr=127.0.0.1:{}", health.number()))
-            .env("KUBECONFIG", plane.kubeconfig_of(Self::USER))
-            .env("RUNTIME_NAMESPACE", NAMESPACE)
-            .env("TMPDIR", folder.path())
-            .current_dir(folder.path());
-        let process = Watched::spawn(&command, &folder.path().join("log"));
-        Self { plane, archive, folder, process, commits: 0 }
+        let programs = go_build::folder_with(&TOOL, &[KUSTOMIZE.0, SOURCE.0]);
+        let kinds = KINDS.into_iter().flat_map(|(package, kinds)| {
+            let folder = go_build::sources_of(&TOOL[0], package).join("config/crd/bases");
+            kinds.iter().map(move |it| fs::read_to_string(folder.join(format!("{it}.yaml"))))
+        });
+        install(plane, &kinds.collect::<Result<Vec<_>, _>>().unwrap(), NAMESPACE);
+        let mut processes = Processes::none();
+        let ports = [Port::free(), Port::free(), Port::free()];
+        let address = |at: usize| format!("127.0.0.1:{}", ports[at].number());
+        let kubeconfig = plane.kubeconfig_of(Self::USER);
+        let storage = [
+            format!("--storage-path={}", processes.folder.path().display()),
+            format!("--storage-addr={}", address(2)),
+            format!("--storage-adv-addr={}", address(2)),
+        ];
+        let mut start = |name: &'static str, health: usize, arguments: &[String]| {
+            let mut command = Command::new(programs.join(name));
+            command
+                .args(["--watch-all-namespaces", "--enable-leader-election=false"])
+                .args(["--metrics-addr=0", "--requeue-dependency=1s"])
+                .arg(format!("--health-addr={}", address(health)))
+                .args(arguments)
+                .env("KUBECONFIG", &kubeconfig)
+                .env("RUNTIME_NAMESPACE", NAMESPACE);
+            processes.start(name, &mut command);
+        };
+        start(SOURCE.0, 0, &storage);
+        start(KUSTOMIZE.0, 1, &[]);
+        let source = Sandbox::new();
+        let server = GitServer::start(source.path(""));
+        Self { plane, source, server, processes, _ports: ports }
     }
 
     fn commit(&mut self, manifests: &str) {
-        self.commits += 1;
-        let archive = archive_of(self.folder.path(), manifests);
-        let digest = Sha256::digest(&archive).into_iter().map(|byte| format!("{byte:02x}"));
-        let digest = format!("sha256:{}", digest.collect::<String>());
-        let size = archive.len();
-        self.archive.set(archive);
-        let revision = format!("main@sha1:{:04}", self.commits);
-        let artifact = json!({
-            "url": format!("http://{}/{revision}.tar.gz", self.archive.address()),
-            "path": format!("gitrepository/{NAMESPACE}/{NAME}/{revision}.tar.gz"),
-            "revision": revision,
-            "digest": digest,
-            "size": size,
-            "lastUpdateTime": "2026-01-01T00:00:00Z",
-        });
-        self.plane.apply_yaml(&objects());
-        let fetched =
-            json!({"status": {"observedGeneration": 1, "artifact": artifact}}).to_string();
-        let status = ["--subresource=status", "--type=merge", "-p", &fetched];
-        self.kubectl(&[&["patch", "gitrepository", NAME], &status[..]].concat());
+        self.source.write("fleet.yaml", manifests);
+        self.source.commit();
+        let revision = format!("main@sha1:{}", self.source.git(&["rev-parse", "HEAD"]));
+        self.plane.apply_yaml(&objects(&self.server.url()));
         let applied = "--output=jsonpath={.status.lastAppliedRevision}";
         let what = format!("Flux to apply {revision}");
         wait_until(&what, SOON, || {
-            let log = self.folder.path().join("log");
-            assert!(self.process.ended().is_none(), "Flux ended; {}", log_tail(&log));
+            self.processes.all_run();
             self.kubectl(&["get", "kustomization", NAME, applied]) == revision
         });
     }
@@ -128,7 +124,7 @@ impl<'p> GitOps<'p> for Flux<'p> {
 impl Flux<'_> {
     /// The number of comparisons that it has finished since it was started.
     fn comparisons(&self) -> usize {
-        let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
+        let log = fs::read_to_string(self.processes.folder.path().join(KUSTOMIZE.0)).unwrap();
         log.matches("Reconciliation finished").count()
     }
 
@@ -137,34 +133,14 @@ impl Flux<'_> {
     }
 }
 
-/// A kind of sources, with any fields.
-fn source_kind(kind: &str, plural: &str) -> Value {
-    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.source.toolkit.fluxcd.io")},
-        "spec": {
-            "group": "source.toolkit.fluxcd.io",
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "scope": "Namespaced",
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": any},
-            }],
-        },
-    })
-}
-
 /// The source, and what is applied from it.
-fn objects() -> String {
+fn objects(url: &str) -> String {
     format!(
         "
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
 metadata: {{name: {NAME}, namespace: {NAMESPACE}}}
-spec: {{interval: 1m, url: 'https://git.example/fleet'}}
+spec: {{interval: {INTERVAL}, url: '{url}/.git', ref: {{branch: main}}}}
 ---
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -176,14 +152,4 @@ spec:
   sourceRef: {{kind: GitRepository, name: {NAME}}}
 "
     )
-}
-
-/// A compressed archive with these manifests in one file.
-fn archive_of(folder: &Path, manifests: &str) -> Vec<u8> {
-    let root = folder.join("source");
-    fs::create_dir_all(&root).unwrap();
-    fs::write(root.join("fleet.yaml"), manifests).unwrap();
-    let tar = Command::new("tar").args(["-czf", "-", "-C"]).arg(&root).arg(".").output().unwrap();
-    assert!(tar.status.success(), "{}", String::from_utf8_lossy(&tar.stderr));
-    tar.stdout
 }
