@@ -186,13 +186,23 @@ impl Evaluation<'_> {
     /// Whether the outdated pod of the node at this position may be replaced now, as far as steps
     /// and domains are concerned.
     pub(crate) fn may_begin(&self, at: usize) -> bool {
-        self.waits_for.is_empty() && self.is_its_turn(at)
+        self.may_begin_after(at, &self.waits_for)
+    }
+
+    /// The same if only this is waited for.
+    pub(crate) fn may_begin_after(&self, at: usize, waits_for: &[WaitsFor]) -> bool {
+        waits_for.is_empty() && self.is_its_turn(at)
     }
 
     /// Whether that may be finished which was begun on the node for another DaemonSet of a shared
     /// budget: as [`may_begin`](Self::may_begin), but a window may have closed.
     pub(crate) fn may_finish(&self, at: usize) -> bool {
-        self.waits_for.iter().all(|wait| wait.kind == WaitKind::Window) && self.is_its_turn(at)
+        self.may_finish_after(at, &self.waits_for)
+    }
+
+    /// The same if only this is waited for.
+    pub(crate) fn may_finish_after(&self, at: usize, waits_for: &[WaitsFor]) -> bool {
+        waits_for.iter().all(|wait| wait.kind == WaitKind::Window) && self.is_its_turn(at)
     }
 
     fn is_its_turn(&self, at: usize) -> bool {

@@ -25,26 +25,52 @@ use daemonset::model::{Check, CheckQuestion, DaemonSet, NodeName, PolicySpec, St
 /// What the checks say now.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// Whether an answer that is needed is missing: nothing may begin, and nothing ends.
-    pub is_asking: bool,
+    missing: Missing,
+    /// Whether the missing answers are waited for, as the last of what the evaluation waits for.
+    adds_wait: bool,
     /// Whether a gate has failed.
     pub has_failed: bool,
 }
 
+/// Whether an answer that is needed is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Missing {
+    /// None is.
+    #[default]
+    None,
+    /// Each of the missing ones was a pass until a moment ago, and is asked for again.
+    AskedAgain,
+    /// Nothing is known.
+    Unknown,
+}
+
 impl Checked {
-    /// What the others of a shared budget may count on. While an answer is missing, no node may begin;
-    /// that is no reason for them to go ahead.
+    /// Whether an answer that is needed is missing: nothing may begin, and nothing ends.
+    pub(super) fn is_asking(&self) -> bool {
+        self.missing != Missing::None
+    }
+
+    /// What the others of a shared budget may count on. While nothing is known, no node may begin;
+    /// that is no reason for them to go ahead. A pass counts for them while it is asked for again:
+    /// DaemonSets whose checks are slow might never have all answers at the same time.
     pub(super) fn course(&self, evaluation: &Evaluation<'_>) -> ShareCourse {
-        match self.lasting(evaluation) {
-            _ if self.is_asking => ShareCourse::Starting,
-            waits_for if waits_for.is_empty() => ShareCourse::Rolling,
-            waits_for => ShareCourse::Waiting(waits_for),
+        match self.waits_for(evaluation) {
+            _ if self.missing == Missing::Unknown => ShareCourse::Starting,
+            [] => ShareCourse::Rolling,
+            waits_for => ShareCourse::Waiting(waits_for.to_vec()),
         }
+    }
+
+    /// What keeps nodes from beginning, apart from answers that are only asked for again.
+    pub(super) fn waits_for<'e>(&self, evaluation: &'e Evaluation<'_>) -> &'e [WaitsFor] {
+        let all = &evaluation.waits_for[..];
+        let again = self.adds_wait && self.missing == Missing::AskedAgain;
+        &all[..all.len() - usize::from(again)]
     }
 
     /// What is waited for, unless it may be over with the next answer.
     pub(super) fn lasting(&self, evaluation: &Evaluation<'_>) -> Vec<WaitsFor> {
-        if self.is_asking { Vec::new() } else { evaluation.waits_for.clone() }
+        if self.is_asking() { Vec::new() } else { evaluation.waits_for.clone() }
     }
 }
 
@@ -55,7 +81,7 @@ pub(super) enum Now {
     /// Its first sample is due at this time.
     Due(Timestamp),
     /// It is being asked, or is about to be.
-    Asking,
+    Asking(Missing),
 }
 
 impl Decision<'_, '_> {
@@ -81,14 +107,13 @@ impl Decision<'_, '_> {
             live,
             questions: Vec::new(),
             failed: None,
-            lacks_answer: false,
+            missing: Missing::None,
             found: Vec::new(),
         };
         asking.gates(policy);
         asking.preconditions(policy);
-        let Asking {
-            decision, evaluation, questions, failed, lacks_answer, found, updated, ..
-        } = asking;
+        let Asking { decision, evaluation, questions, failed, missing, found, updated, .. } =
+            asking;
         let known: BTreeSet<&str> = policy.checks().map(|it| it.name.as_str()).collect();
         evaluation.note.unknown_since.retain(|name, _| known.contains(name.as_str()));
         if !questions.is_empty() {
@@ -105,11 +130,12 @@ impl Decision<'_, '_> {
         }
         evaluation.waits_for.extend(found);
         let finishes = || (0..nodes.len()).any(|at| may_be_replaced(nodes, evaluation, at));
-        if lacks_answer && (evaluation.waits_for.is_empty() || finishes()) {
+        let adds_wait = missing != Missing::None && (evaluation.waits_for.is_empty() || finishes());
+        if adds_wait {
             let step = evaluation.current_step().to_owned();
             evaluation.waits_for.push(WaitsFor::check(WaitKind::Gate, &step, None));
         }
-        Checked { is_asking: lacks_answer, has_failed }
+        Checked { missing, adds_wait, has_failed }
     }
 
     /// Adds since when checks are unknown, as far as this run knows, or the note or the pause of an earlier
@@ -165,7 +191,7 @@ pub(super) struct Asking<'a, 's, 'w, 'e> {
     pub(super) live: &'a DaemonSet,
     questions: Vec<CheckQuestion>,
     failed: Option<CheckFinding>,
-    pub(super) lacks_answer: bool,
+    missing: Missing,
     /// What keeps nodes from beginning.
     found: Vec<WaitsFor>,
 }
@@ -187,7 +213,7 @@ impl Asking<'_, '_, '_, '_> {
                         self.wait(WaitKind::Gate, None, Some(at));
                     }
                 }
-                Now::Asking => self.lacks_answer = true,
+                Now::Asking(missing) => self.lacks(missing),
                 Now::Answered(CheckAnswer::Pass, _) => self.is_known(gate),
                 Now::Answered(CheckAnswer::Fail(reason), since) => {
                     self.is_known(gate);
@@ -216,7 +242,8 @@ impl Asking<'_, '_, '_, '_> {
             let now = self.now();
             let from = now.checked_sub(SignedDuration::from_secs(samples)).unwrap_or(now);
             match self.look(check, from, None) {
-                Now::Due(_) | Now::Asking => self.lacks_answer = true,
+                Now::Due(_) => self.lacks(Missing::Unknown),
+                Now::Asking(missing) => self.lacks(missing),
                 Now::Answered(CheckAnswer::Pass, _) => self.is_known(check),
                 Now::Answered(CheckAnswer::Fail(reason), since) => {
                     self.is_known(check);
@@ -236,19 +263,34 @@ impl Asking<'_, '_, '_, '_> {
         }
         let (now, step) = (self.now(), self.evaluation.current_step().to_owned());
         let checks = &self.decision.state.checks;
-        if let Some(answered) = checks.answered.get(&check.name) {
-            let ends = later(answered.until, check.interval.0.into());
+        let mut missing = Missing::Unknown;
+        if let Some(answered) = checks.answered.get(&check.name).filter(|it| it.step == step) {
+            let interval = u64::from(check.interval.0);
+            let ends = later(answered.until, interval);
             let is_late_enough = after.is_none_or(|after| answered.until >= after);
-            if answered.step == step && now < ends && is_late_enough {
+            if now < ends && is_late_enough {
                 let now = Now::Answered(answered.answer.clone(), answered.until);
                 self.decision.wake_at(Some(ends));
                 return now;
             }
+            // After a soak, an answer is the first that counts for it.
+            let has_passed = answered.answer == CheckAnswer::Pass && after.is_none();
+            let is_known_until = later(ends, interval);
+            if has_passed && now < is_known_until {
+                missing = Missing::AskedAgain;
+                self.decision.wake_at(Some(is_known_until));
+            }
         }
+        let checks = &self.decision.state.checks;
         if !checks.asked.contains_key(&check.name) {
             self.ask(check, from, now, step);
         }
-        Now::Asking
+        Now::Asking(missing)
+    }
+
+    /// An answer that is needed is missing.
+    pub(super) fn lacks(&mut self, missing: Missing) {
+        self.missing = self.missing.max(missing);
     }
 
     /// A check whose first sample is not due, or that has to be asked after a time to come.
@@ -262,7 +304,7 @@ impl Asking<'_, '_, '_, '_> {
         // not be late enough.
         let soon = after.map(next_whole_second).filter(|soon| now < *soon)?;
         self.decision.wake_at(Some(soon));
-        Some(Now::Asking)
+        Some(Now::Asking(Missing::Unknown))
     }
 
     fn ask(&mut self, check: &Check, from: Timestamp, until: Timestamp, step: String) {

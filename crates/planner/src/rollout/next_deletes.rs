@@ -273,13 +273,17 @@ impl<'s, 'a> Replacement<'s, 'a> {
             (false, true) => Some(Next::NotKnown),
             (false, false) => None,
         };
-        let (mut is_its_turn, mut wait) = (false, None);
+        let (mut is_its_turn, mut is_later, mut wait) = (false, false, None);
         for outdated in self.available() {
             match self.turn(&outdated) {
                 Turn::Now => is_its_turn = true,
-                Turn::Later => return until_they_move.or(Some(Next::Wait { until: None })),
+                Turn::Later => is_later = true,
                 Turn::MayNotBegin(waits_for) => wait = Some(waits_for),
             }
+        }
+        // Where it is its turn, the others wait for it: only a budget keeps it, perhaps without end.
+        if is_later && (!is_its_turn || until_they_move.is_some()) {
+            return until_they_move.or(Some(Next::Wait { until: None }));
         }
         let has_room = self.unavailable < self.allowed_in_step();
         let (taken, allowed) = slots.numbers();

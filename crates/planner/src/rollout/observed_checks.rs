@@ -8,7 +8,7 @@
 
 use jiff::Timestamp;
 
-use super::checks::{Asking, Now, may_be_replaced};
+use super::checks::{Asking, Missing, Now, may_be_replaced};
 use super::task::ClusterChecks;
 use crate::checks::{self, CheckAnswer, CheckFinding, CheckReason, CheckedCluster, CheckedNode};
 use crate::classification::NodeStanding;
@@ -48,13 +48,13 @@ impl<'a> Asking<'a, '_, '_, '_> {
             }
             CheckAnswer::Pass | CheckAnswer::Unknown(_) if found.pending.is_some() => {
                 self.decision.wake_at(found.pending);
-                return Now::Asking;
+                return Now::Asking(Missing::Unknown);
             }
             CheckAnswer::Pass => {
                 let step = self.evaluation.current_step().to_owned();
                 if self.decision.state.checks.mark_passed(&step, gate, now, after) {
                     // The step may be done now: it is evaluated again.
-                    self.lacks_answer = true;
+                    self.lacks(Missing::Unknown);
                     self.decision.wake_at(Some(now));
                 }
             }

@@ -85,7 +85,8 @@ impl Decision<'_, '_> {
             return Ok(Paced::Failed(BTreeMap::new()));
         }
         // Which nodes begin next is not known before the answer: no pull begins or is abandoned.
-        if !checked.is_asking && self.pull(view, replacer, &policy, &evaluation) == Pulling::Again {
+        if !checked.is_asking() && self.pull(view, replacer, &policy, &evaluation) == Pulling::Again
+        {
             return Ok(Paced::Wait);
         }
         let next = match self.observed.siblings {
@@ -100,7 +101,7 @@ impl Decision<'_, '_> {
                 next_deletes::next(view, self.state, replacer, &evaluation, Some(shared))
             }
         };
-        self.perform(next, view, &evaluation, checked.is_asking)
+        self.perform(next, view, &evaluation, checked.is_asking())
     }
 
     /// Performs the next action.

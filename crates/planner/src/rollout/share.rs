@@ -14,7 +14,7 @@ use super::task::{ClusterChecks, Goal, Provenance, Task};
 use super::view::{NodeView, RolloutView};
 use crate::extent::Extent;
 use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
-use crate::steps::Evaluation;
+use crate::steps::{Evaluation, WaitsFor};
 use daemonset::model::{DaemonSetKey, NodeName, PolicySpec};
 
 type Nodes = BTreeMap<NodeName, NodeShare>;
@@ -59,8 +59,12 @@ fn as_it_is(view: &RolloutView<'_>) -> Nodes {
     view.node_views.iter().map(|it| (it.node.name.clone(), share(it))).collect()
 }
 
-/// The nodes as the rollout of the view's template sees them.
-pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) -> Nodes {
+/// The nodes as the rollout of the view's template sees them, which waits for this.
+pub(super) fn in_rollout(
+    view: &RolloutView<'_>,
+    evaluation: &Evaluation<'_>,
+    waits_for: &[WaitsFor],
+) -> Nodes {
     let share = |(at, node_view): (usize, &NodeView<'_>)| {
         let share = NodeShare {
             is_desired: node_view.is_desired(),
@@ -68,7 +72,7 @@ pub(super) fn in_rollout(view: &RolloutView<'_>, evaluation: &Evaluation<'_>) ->
             is_updated: node_view.pod_state.is_updated(),
             is_outdated: node_view.has_outdated_pod() && node_view.is_ready(),
             is_in_flight: node_view.is_in_flight(),
-            may_begin: evaluation.may_begin(at),
+            may_begin: evaluation.may_begin_after(at, waits_for),
             restarts: node_view.outdated_pod().map_or(0, |pod| pod.restarts),
         };
         (node_view.node.name.clone(), share)
@@ -83,12 +87,13 @@ pub(super) fn in_progress(
     (evaluation, checked): (&Evaluation<'_>, &Checked),
     siblings: &Siblings,
 ) -> (ShareCourse, Nodes) {
-    let mut nodes = in_rollout(view, evaluation);
+    let waits_for = checked.waits_for(evaluation);
+    let mut nodes = in_rollout(view, evaluation, waits_for);
     let mut course = checked.course(evaluation);
     for (at, node_view) in view.node_views.iter().enumerate() {
         let name = &node_view.node.name;
         let Some(here) = nodes.get_mut(name).filter(|here| here.is_outdated) else { continue };
-        if evaluation.may_finish(at) && siblings.rank(name).is_open {
+        if evaluation.may_finish_after(at, waits_for) && siblings.rank(name).is_open {
             here.may_begin = true;
             if matches!(course, ShareCourse::Waiting(_)) {
                 course = ShareCourse::Rolling;

@@ -146,17 +146,18 @@ impl<'w> Decision<'_, 'w> {
             return Ok(None);
         }
         let mut waits_for = checked.lasting(&evaluation);
-        if waits_for.is_empty() && !checked.is_asking {
+        if waits_for.is_empty() && !checked.is_asking() {
             // It would be put back at once.
             let stopped = |siblings: &Siblings| siblings.stopped(evaluation.current_step());
             waits_for.extend(self.observed.siblings.and_then(stopped));
         }
-        if waits_for.is_empty() && !checked.is_asking {
+        if waits_for.is_empty() && !checked.is_asking() {
             return Ok(None);
         }
-        if self.observed.siblings.is_some() && !checked.is_asking {
+        if self.observed.siblings.is_some() && !checked.is_asking() {
             let course = ShareCourse::Waiting(waits_for.clone());
-            self.shared_nodes = Some((course, in_rollout(&view, &evaluation)));
+            self.shared_nodes =
+                Some((course, in_rollout(&view, &evaluation, &evaluation.waits_for)));
         }
         // A soak that begins only now, because the note was lost or the step before has just ended,
         // would begin again in each run, and at each look while a check is asked. Of a rollout that has
@@ -172,7 +173,7 @@ impl<'w> Decision<'_, 'w> {
             // From now on, the next approval counts.
             self.note(StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() })?;
         }
-        if checked.is_asking { Err(Halt::Wait) } else { Ok(Some(waits_for)) }
+        if checked.is_asking() { Err(Halt::Wait) } else { Ok(Some(waits_for)) }
     }
 
     /// Whether a new pod may have failed: it is not available, or has restarted too often.

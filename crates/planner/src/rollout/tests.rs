@@ -15,6 +15,7 @@ mod observed_checks;
 mod others;
 mod pre_pull;
 mod run;
+mod shared_budget;
 mod sim;
 mod step_cases;
 mod step_here;

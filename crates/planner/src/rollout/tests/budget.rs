@@ -7,12 +7,8 @@ use super::sim::{Fate, Sim};
 use crate::plan::Reason;
 use crate::rollout::next_deletes::max_deletes;
 use crate::rollout::{Cost, Event, Outcome, PauseReason, Report};
-use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
-use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::taint;
-use daemonset::model::{
-    DaemonSetKey, Deadline, IntOrPercent, NodeName, PodReadiness, SkipUnreadyNodes,
-};
+use daemonset::model::{Deadline, IntOrPercent, PodReadiness, SkipUnreadyNodes};
 
 /// The first deletes in order, with their cost.
 fn first_deletes(sim: Sim) -> Vec<(String, Cost)> {
@@ -279,71 +275,6 @@ fn they_do_also_while_a_precondition_is_asked_again_and_again() {
     };
     assert!((120..140).contains(seconds), "{seconds}");
     assert_eq!(run.deletes.len(), 0);
-}
-
-/// Found by the simulation: the time began anew whenever a check of a sibling was asked.
-#[test]
-fn a_shared_budget_that_a_dead_pod_uses_up_is_not_waited_for_indefinitely() {
-    let dead = NodeShare { is_desired: true, is_disturbed: true, ..NodeShare::default() };
-    let siblings = |course| Siblings {
-        daemon_set: DaemonSetKey::new("default", "foo"),
-        budget: IntOrPercent::Int(1),
-        position: 1,
-        others: vec![Share {
-            daemon_set: DaemonSetKey::new("default", "other"),
-            course,
-            nodes: [("node-2".into(), dead)].into(),
-        }],
-    };
-    let mut sim = Sim::of(3, &json!(1));
-    sim.siblings = Some(siblings(ShareCourse::Starting));
-    let mut run = Run::apply(sim, "v2").with(|task| task.policy.progress_deadline = Deadline(60));
-    run.look();
-    for second in 0..120 {
-        let asks = second % 20 == 0;
-        let course = if asks { ShareCourse::Starting } else { ShareCourse::Rolling };
-        run.sim.siblings = Some(siblings(course));
-        if run.ended.is_none() {
-            run.settle();
-        }
-    }
-    let Outcome::Waiting { waits_for } = run.outcome() else { panic!("{}", run.outcome()) };
-    assert_eq!(waits_for[0].kind, WaitKind::SharedBudget);
-    assert_eq!(run.deleted_nodes(), ["node-2"], "it is disturbed anyway");
-}
-
-/// Found by the simulation: in a closed window, the last DaemonSet of a shared budget finished a node
-/// before the second one, which was taken for one that waits.
-#[test]
-fn what_may_be_finished_in_a_closed_window_is_shared() {
-    let closed = json!({"windows": [{"schedule": "0 3 * * *", "duration": "1h"}]});
-    let mut killed = Run::apply(Sim::of(3, &json!(1)), "v2");
-    killed.look();
-    killed.until(|run| run.sim.live_image() == "v2");
-    let mut sim = killed.sim;
-    let updated = NodeShare { is_desired: true, is_updated: true, ..NodeShare::default() };
-    let other = |name: &str, course, nodes: &[(NodeName, NodeShare)]| Share {
-        daemon_set: DaemonSetKey::new("default", name),
-        course,
-        nodes: nodes.iter().cloned().collect(),
-    };
-    sim.siblings = Some(Siblings {
-        daemon_set: DaemonSetKey::new("default", "foo"),
-        budget: IntOrPercent::Int(1),
-        position: 1,
-        others: vec![
-            other("first", ShareCourse::Waiting(Vec::new()), &[("node-1".into(), updated)]),
-            other("last", ShareCourse::Starting, &[]),
-        ],
-    });
-    let closed = super::steps::policy(closed);
-    let mut run = Run::apply(sim, "v2").with(|task| task.policy = closed);
-    run.look();
-    run.until(|run| run.state.share().unwrap().course != ShareCourse::Starting);
-    let share = run.state.share().unwrap();
-    let may_begin = share.nodes.iter().filter(|(_, here)| here.may_begin);
-    assert_eq!(may_begin.map(|(node, _)| node.as_str()).collect::<Vec<_>>(), ["node-1"]);
-    assert_eq!(share.course, ShareCourse::Rolling);
 }
 
 #[test]

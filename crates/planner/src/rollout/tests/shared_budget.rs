@@ -1,0 +1,144 @@
+//! A budget that several DaemonSets share: what the others let this one begin, and what it tells them.
+
+use serde_json::json;
+
+use super::run::Run;
+use super::sim::Sim;
+use super::steps::policy;
+use crate::rollout::Outcome;
+use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
+use crate::steps::WaitKind;
+use daemonset::model::{DaemonSetKey, Deadline, IntOrPercent, NodeName};
+
+/// Found by the simulation: the time began anew whenever a check of a sibling was asked.
+#[test]
+fn a_shared_budget_that_a_dead_pod_uses_up_is_not_waited_for_indefinitely() {
+    let dead = NodeShare { is_desired: true, is_disturbed: true, ..NodeShare::default() };
+    let siblings = |course| Siblings {
+        daemon_set: DaemonSetKey::new("default", "foo"),
+        budget: IntOrPercent::Int(1),
+        position: 1,
+        others: vec![Share {
+            daemon_set: DaemonSetKey::new("default", "other"),
+            course,
+            nodes: [("node-2".into(), dead)].into(),
+        }],
+    };
+    let mut sim = Sim::of(3, &json!(1));
+    sim.siblings = Some(siblings(ShareCourse::Starting));
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy.progress_deadline = Deadline(60));
+    run.look();
+    for second in 0..120 {
+        let asks = second % 20 == 0;
+        let course = if asks { ShareCourse::Starting } else { ShareCourse::Rolling };
+        run.sim.siblings = Some(siblings(course));
+        if run.ended.is_none() {
+            run.settle();
+        }
+    }
+    let Outcome::Waiting { waits_for } = run.outcome() else { panic!("{}", run.outcome()) };
+    assert_eq!(waits_for[0].kind, WaitKind::SharedBudget);
+    assert_eq!(run.deleted_nodes(), ["node-2"], "it is disturbed anyway");
+}
+
+/// Found by the simulation: in a closed window, the last DaemonSet of a shared budget finished a node
+/// before the second one, which was taken for one that waits.
+#[test]
+fn what_may_be_finished_in_a_closed_window_is_shared() {
+    let closed = json!({"windows": [{"schedule": "0 3 * * *", "duration": "1h"}]});
+    let mut killed = Run::apply(Sim::of(3, &json!(1)), "v2");
+    killed.look();
+    killed.until(|run| run.sim.live_image() == "v2");
+    let mut sim = killed.sim;
+    let updated = NodeShare { is_desired: true, is_updated: true, ..NodeShare::default() };
+    let other = |name: &str, course, nodes: &[(NodeName, NodeShare)]| Share {
+        daemon_set: DaemonSetKey::new("default", name),
+        course,
+        nodes: nodes.iter().cloned().collect(),
+    };
+    sim.siblings = Some(Siblings {
+        daemon_set: DaemonSetKey::new("default", "foo"),
+        budget: IntOrPercent::Int(1),
+        position: 1,
+        others: vec![
+            other("first", ShareCourse::Waiting(Vec::new()), &[("node-1".into(), updated)]),
+            other("last", ShareCourse::Starting, &[]),
+        ],
+    });
+    let closed = policy(closed);
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy = closed);
+    run.look();
+    run.until(|run| run.state.share().unwrap().course != ShareCourse::Starting);
+    let share = run.state.share().unwrap();
+    let may_begin = share.nodes.iter().filter(|(_, here)| here.may_begin);
+    assert_eq!(may_begin.map(|(node, _)| node.as_str()).collect::<Vec<_>>(), ["node-1"]);
+    assert_eq!(share.course, ShareCourse::Rolling);
+}
+
+/// Found by the simulation: three DaemonSets waited for each other without end, though it was the turn of
+/// one on an open node, because it came later on another one.
+#[test]
+fn a_slot_for_the_node_whose_turn_it_is_is_not_waited_for_indefinitely() {
+    let desired = NodeShare { is_desired: true, ..NodeShare::default() };
+    let nodes = [
+        ("node-0", NodeShare { is_updated: true, ..desired }),
+        ("node-1", NodeShare { is_outdated: true, ..desired }),
+        ("dead", NodeShare { is_disturbed: true, ..desired }),
+    ];
+    let mut sim = Sim::of(2, &json!(1));
+    sim.siblings = Some(Siblings {
+        daemon_set: DaemonSetKey::new("default", "foo"),
+        budget: IntOrPercent::Int(1),
+        position: 1,
+        others: vec![Share {
+            daemon_set: DaemonSetKey::new("default", "other"),
+            course: ShareCourse::Rolling,
+            nodes: nodes.map(|(name, here)| (name.into(), here)).into(),
+        }],
+    });
+    let run = Run::apply(sim, "v2").with(|task| task.policy.progress_deadline = Deadline(60));
+    let run = run.finish();
+    let Outcome::Waiting { waits_for } = run.outcome() else { panic!("{}", run.outcome()) };
+    assert_eq!((waits_for[0].kind, run.deletes.len()), (WaitKind::SharedBudget, 0));
+}
+
+/// Found by the simulation: the checks of three DaemonSets were asked at different times, and never had
+/// answers that counted at the same time.
+#[test]
+fn a_pass_counts_for_the_others_while_it_is_asked_for_again() {
+    let mut sim = Sim::of(3, &json!(1));
+    sim.siblings = Some(Siblings {
+        daemon_set: DaemonSetKey::new("default", "foo"),
+        budget: IntOrPercent::Int(1),
+        position: 0,
+        others: Vec::new(),
+    });
+    let checked = policy(json!({"preconditions": [{
+        "name": "alerts", "interval": "10s",
+        "prometheus": {"address": "https://prom.example", "query": "alerts", "max": 1},
+    }]}));
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy = checked);
+    run.look();
+    run.until(|run| run.deletes.len() == 2);
+    let share = |run: &Run| {
+        let share = run.state.share.clone().unwrap();
+        (share.course, share.nodes["node-2"].may_begin)
+    };
+    // From now on, no question is answered.
+    run.settle();
+    let mut seen = Vec::new();
+    for _ in 0..25 {
+        run.pass(1);
+        run.look();
+        let is_asked = !run.state.checks.asked.is_empty();
+        seen.push((is_asked, share(&run)));
+    }
+    seen.dedup();
+    let (rolling, starting) = (ShareCourse::Rolling, ShareCourse::Starting);
+    assert_eq!(
+        seen,
+        [(false, (rolling.clone(), true)), (true, (rolling, true)), (true, (starting, false))]
+    );
+    assert_eq!(run.deletes.len(), 2, "the run itself waits for the answer");
+    run.until(|run| run.deletes.len() == 3);
+}
