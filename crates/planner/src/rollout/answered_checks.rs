@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::checks::{CheckAnswer, judge};
+use crate::time::later;
 use daemonset::model::{Check, CheckQuestion, CheckResponse, PolicySpec};
 
 /// What the checks have answered in this run.
@@ -31,6 +32,9 @@ pub(super) struct Answered {
     pub(super) step: String,
     /// The time up to which it tells.
     pub(super) until: Timestamp,
+    /// The time up to which it counts: the interval of the check, after that or, if it took longer, after
+    /// it came.
+    pub(super) counts_until: Timestamp,
     pub(super) answer: CheckAnswer,
 }
 
@@ -41,6 +45,7 @@ impl Checks {
         policy: &PolicySpec,
         question: &CheckQuestion,
         response: &CheckResponse,
+        now: Timestamp,
     ) {
         let CheckQuestion { name, until, .. } = question;
         let (Some(step), Some(check)) =
@@ -56,7 +61,9 @@ impl Checks {
         if answer == CheckAnswer::Pass {
             self.passed.entry(step.clone()).or_default().insert(name.clone(), *until);
         }
-        self.answered.insert(name.clone(), Answered { step, until: *until, answer });
+        let after = |at| later(at, check.interval.0.into());
+        let counts_until = if now < after(*until) { after(*until) } else { after(now) };
+        self.answered.insert(name.clone(), Answered { step, until: *until, counts_until, answer });
     }
 
     /// Marks a check as passed; returns whether that is the first time after `after`.

@@ -265,8 +265,7 @@ impl Asking<'_, '_, '_, '_> {
         let checks = &self.decision.state.checks;
         let mut missing = Missing::Unknown;
         if let Some(answered) = checks.answered.get(&check.name).filter(|it| it.step == step) {
-            let interval = u64::from(check.interval.0);
-            let ends = later(answered.until, interval);
+            let ends = answered.counts_until;
             let is_late_enough = after.is_none_or(|after| answered.until >= after);
             if now < ends && is_late_enough {
                 let now = Now::Answered(answered.answer.clone(), answered.until);
@@ -275,7 +274,7 @@ impl Asking<'_, '_, '_, '_> {
             }
             // After a soak, an answer is the first that counts for it.
             let has_passed = answered.answer == CheckAnswer::Pass && after.is_none();
-            let is_known_until = later(ends, interval);
+            let is_known_until = later(ends, check.interval.0.into());
             if has_passed && now < is_known_until {
                 missing = Missing::AskedAgain;
                 self.decision.wake_at(Some(is_known_until));

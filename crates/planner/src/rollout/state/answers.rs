@@ -85,7 +85,7 @@ impl State {
                 self.reading_approvals = RequestState::RetryAt(now + READ_AGAIN);
             }
             Answer::Checked { question, response } => {
-                self.checks.receive(&self.task.policy, &question, &response);
+                self.checks.receive(&self.task.policy, &question, &response, now);
             }
             Answer::PullerCreated { node, result } => {
                 if let Err(failure) = result.as_ref()

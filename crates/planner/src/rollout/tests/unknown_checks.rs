@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::checks::later;
-use super::run::Run;
+use super::run::{Post, Run};
 use super::sim::{Measured, Sim};
 use super::steps::{policy, run, waits};
 use crate::rollout::{Outcome, PauseReason};
@@ -31,6 +31,25 @@ fn a_run_that_waits_itself_pauses_when_a_precondition_is_unknown_for_too_long() 
     };
     assert_eq!((*allowed, run.sim.writes.len()), (300, 0));
     assert!((301..=420).contains(seconds), "{seconds}");
+}
+
+/// The time limit of an answer may be longer than the interval.
+#[test]
+fn an_answer_that_takes_longer_than_the_interval_counts() {
+    let policy = policy(json!({
+        "preconditions": [{"name": "quiet", "interval": "5s", "http": {"url": "https://x"}}],
+    }));
+    let mut sim = Sim::of(3, &json!(1));
+    sim.measure("quiet", Measured::Down);
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy = policy);
+    run.look();
+    for _ in 0..20 {
+        if run.ended.is_none() {
+            run.pass(10);
+            run.post(Post::Delivered);
+        }
+    }
+    assert_eq!(waits(&run), [WaitKind::Unknown]);
 }
 
 /// A precondition that pauses the rollout after five minutes of silence.
