@@ -365,7 +365,7 @@ impl LawChecker {
     fn look_at_steps(&mut self, store: &Store, now: Timestamp) {
         for live in daemon_sets(store) {
             if let Some(steps) = self.steps.get_mut(&live.key) {
-                steps.look(live, store, &self.nodes, now);
+                steps.look(live, store, (&self.nodes, &self.pulls), now);
             }
         }
     }

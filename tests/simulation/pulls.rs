@@ -18,7 +18,7 @@ pub(crate) struct Pulls {
     pulled: BTreeSet<(NodeName, u32)>,
     /// The part of that which the run in progress can know: its pullers, or some that were left, showed it.
     pulled_in_run: BTreeSet<(NodeName, u32)>,
-    /// When the last puller of an image was created on a node.
+    /// When the last puller of an image was created on a node: in the run in progress, or left for it.
     begun: BTreeMap<(NodeName, u32), Timestamp>,
 }
 
@@ -70,6 +70,7 @@ impl Pulls {
     /// A run begins: what earlier pullers have shown is not remembered.
     pub(crate) fn run_begins(&mut self) {
         self.pulled_in_run.clear();
+        self.begun.clear();
     }
 
     /// Whether the run in progress can know that a node has an image.
@@ -82,18 +83,19 @@ impl Pulls {
         self.pulled.contains(&(node.clone(), image))
     }
 
-    /// Whether a node has not got an image within `limit`, in seconds: the program skips it.
-    pub(crate) fn has_timed_out(
+    /// The nodes that have not got an image within `limit`, in seconds: the program skips them, as those
+    /// that are not Ready.
+    pub(crate) fn timed_out(
         &self,
-        node: &NodeName,
         image: u32,
         limit: Option<u32>,
         now: Timestamp,
-    ) -> bool {
-        let begun = self.begun.get(&(node.clone(), image));
-        let waited = begun.map(|at| now.duration_since(*at).as_secs());
-        let is_over = waited.zip(limit).is_some_and(|(waited, limit)| waited >= limit.into());
-        is_over && !self.has(node, image)
+    ) -> BTreeSet<NodeName> {
+        let Some(limit) = limit else { return BTreeSet::new() };
+        let of_image = self.begun.iter().filter(|((_, of), _)| *of == image);
+        let is_over = |at: Timestamp| now.duration_since(at).as_secs() >= limit.into();
+        let over = of_image.filter(|((node, _), at)| is_over(**at) && !self.has(node, image));
+        over.map(|((node, _), _)| node.clone()).collect()
     }
 }
 

@@ -8,6 +8,7 @@
 mod approvals;
 mod checks;
 mod domains;
+mod here;
 mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +23,11 @@ use planner::plan::{PauseState, PausedRollout};
 use crate::budget::{Nodes, owns};
 use crate::objects::{image_of, pods, revisions};
 use crate::pulls::Pulls;
-use crate::rules::{Rules, ZONE};
+use crate::rules::Rules;
 pub(crate) use approvals::Approvals;
 use checks::{CheckLaws, Seen};
 use domains::{ZoneSoaks, Zones};
+use here::{Here, desired_nodes_of, zone_of};
 use order::{Evidence, Steps};
 
 /// How much later than the program a law may see a time: it has whole seconds.
@@ -51,6 +53,8 @@ pub(crate) struct StepLaws {
     /// How far other images were, as long as no rollout of another one has begun.
     others: BTreeMap<u32, Progress>,
     zones: Zones,
+    /// The nodes that did not get the image in time, and are skipped.
+    not_pulled: BTreeSet<NodeName>,
     checks: CheckLaws,
     pub(crate) approvals: Approvals,
 }
@@ -79,39 +83,6 @@ impl Progress {
     fn begin_again(&mut self, now: Timestamp) {
         self.steps.begin_again(0, now);
         self.soaks = ZoneSoaks::default();
-    }
-}
-
-/// One desired node, as it is.
-struct Here<'a> {
-    node: &'a Node,
-    /// Whether the program must know that it is Ready.
-    is_ready: bool,
-    zone: &'a str,
-    /// Its pod that neither goes nor was sent a delete.
-    pod: Option<&'a Pod>,
-    /// The image of that pod.
-    image: Option<u32>,
-    is_updated: bool,
-}
-
-impl Here<'_> {
-    fn is_up(&self) -> bool {
-        self.pod.is_some_and(Pod::is_ready)
-    }
-
-    fn has_new(&self) -> bool {
-        self.is_updated && self.is_up()
-    }
-
-    fn is_outdated(&self) -> bool {
-        self.pod.is_some() && !self.is_updated
-    }
-
-    /// The time for which its pod has been up.
-    fn up_for(&self, now: Timestamp) -> SignedDuration {
-        let since = self.pod.and_then(Pod::up_since);
-        since.map_or(SignedDuration::MIN, |since| since.duration_until(now))
     }
 }
 
@@ -144,6 +115,7 @@ impl StepLaws {
             rollout: None,
             others: BTreeMap::new(),
             zones: Zones::default(),
+            not_pulled: BTreeSet::new(),
             checks: CheckLaws::new(is_calm),
             approvals: Approvals::default(),
         }
@@ -310,7 +282,14 @@ impl StepLaws {
     }
 
     /// Updates what is complete, done, and disturbed.
-    pub(crate) fn look(&mut self, live: &DaemonSet, store: &Store, nodes: &Nodes, now: Timestamp) {
+    pub(crate) fn look(
+        &mut self,
+        live: &DaemonSet,
+        store: &Store,
+        (nodes, pulls): (&Nodes, &Pulls),
+        now: Timestamp,
+    ) {
+        self.not_pulled = pulls.timed_out(self.target, self.rules.pulls_for, now);
         let here = self.here(live, store, nodes, None, now);
         for one in here.iter().filter(|one| one.is_updated) {
             self.progress.unfinished.remove(&one.node.name);
@@ -345,7 +324,7 @@ impl StepLaws {
         (waiting, has_begun): (&BTreeSet<NodeName>, bool),
         now: Timestamp,
     ) -> Option<String> {
-        self.look(live, store, nodes, now);
+        self.look(live, store, (nodes, pulls), now);
         let is_forward = image_of(live.spec.template.raw()) == self.target;
         if is_forward {
             self.rollout_begins();
@@ -354,10 +333,8 @@ impl StepLaws {
         let it = here.iter().find(|one| Some(&one.node.name) == pod.node())?;
         let (down, _) = nodes.down(live, store, now);
         let is_available = crate::budget::is_available(pod, live, nodes.seen_by(now));
-        let limit = self.rules.pulls_for;
-        let has_timed_out = |node: &NodeName| pulls.has_timed_out(node, self.target, limit, now);
-        let is_skipped =
-            |node: &NodeName| has_timed_out(node) || self.checks.holds_back(&self.rules, node);
+        let holds_back = |node: &NodeName| self.checks.holds_back(&self.rules, node);
+        let is_skipped = |node: &NodeName| self.not_pulled.contains(node) || holds_back(node);
         let (here, down, is_skipped) = (&here[..], &down[..], &is_skipped);
         let begin = Begin { here, it, is_available, down, waiting, is_skipped, now };
         if let Some(law) = self.zones.over_limits(&begin, &self.rules, nodes.seen_by(now)) {
@@ -467,7 +444,7 @@ impl StepLaws {
             let image = pod.and_then(image);
             Here {
                 node,
-                is_ready: nodes.is_ready(&node.name, now),
+                is_ready: nodes.is_ready(&node.name, now) && !self.not_pulled.contains(&node.name),
                 zone: zone_of(node),
                 pod,
                 image,
@@ -476,16 +453,6 @@ impl StepLaws {
         });
         here.collect()
     }
-}
-
-/// The desired nodes, for as long as the store.
-fn desired_nodes_of<'s>(live: &DaemonSet, store: &'s Store) -> Vec<&'s Node> {
-    let all = store.objects(Kind::Node, None).filter_map(|it| it.node());
-    all.filter(|node| judge(&live.spec.template.placement, node).may_start).collect()
-}
-
-fn zone_of(node: &Node) -> &str {
-    node.labels.get(ZONE).unwrap_or_default()
 }
 
 /// Whether the program may count a node as down. One where no pod may start counts while its pod
