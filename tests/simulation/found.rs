@@ -54,10 +54,10 @@ fn a_repeatedly_cut_watch_does_not_block_a_run() {
 }
 
 /// Seeds of `soak --checks` that have broken a law, because of a bug or because the law was wrong.
-const SEEDS: [u64; 30] = [
+const SEEDS: [u64; 32] = [
     24500, 24968, 26729, 30409, 30771, 32350, 34612, 35054, 36771, 37102, 37141, 37614, 38992,
     39081, 42302, 44487, 44595, 45992, 47313, 58153, 63241, 64785, 66415, 74877, 81745, 84206,
-    154_194, 159_986, 165_362, 173_092,
+    154_194, 159_986, 165_362, 173_092, 195_817, 200_246,
 ];
 
 #[test]

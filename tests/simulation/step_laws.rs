@@ -269,15 +269,17 @@ impl StepLaws {
             (self.good, self.perhaps) = (self.target, None);
             self.failed.remove(&self.target);
         }
-        let stays = image == self.target && !self.is_good(image);
+        // A good one that has failed is not put back.
+        let has_good = !self.failed.contains(&self.good);
+        let stays = image == self.target && !self.is_good(image) && has_good;
         let may_begin = self.may_begin(&here, now);
         if let Some(law) = self.checks.run_ended(&self.rules, exit, (stays, may_begin)) {
             return Some(format!("{}: {law}", live.key));
         }
         let waits = matches!(exit, Exit::Waiting | Exit::ApprovalNeeded);
         // If the good one has failed, nothing is written: that of an earlier commit stays.
-        let stays = image != self.target && self.failed.contains(&self.good);
-        (waits && !self.may_wait_with(image) && !stays)
+        let is_left = image != self.target && !has_good;
+        (waits && !self.may_wait_with(image) && !is_left)
             .then(|| format!("{}: it waits with image {image}, {} is good", live.key, self.good))
     }
 

@@ -33,7 +33,7 @@ use crate::plan::{PauseState, PausedRollout};
 use daemonset::controller::placement::judge;
 use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{
-    DaemonSet, NodeName, OnFailure, PodPlacement, PodTemplate, Revision, RevisionRef,
+    DaemonSet, NodeName, OnFailure, Pod, PodPlacement, PodTemplate, Revision, RevisionRef,
     UpdateStrategy,
 };
 
@@ -162,7 +162,7 @@ impl<'w> Decision<'_, 'w> {
     /// unavailable.
     ///
     /// A pod that is not available yet counts too: it may be Ready by the time of the write. A
-    /// failed pod does not.
+    /// failed pod does not, unless it is Ready and only too young, perhaps by a wrong clock.
     fn would_evict(
         &self,
         live: &'w DaemonSet,
@@ -174,11 +174,15 @@ impl<'w> Decision<'_, 'w> {
         let evicted: Vec<_> =
             view.node_views.iter().filter(|node_view| !may_stay(node_view)).collect();
         let serving = count(evicted.iter().filter(|node_view| node_view.has_available_pod));
-        let is_to_come = |node_view: &&&NodeView<'_>| {
-            !node_view.has_available_pod
-                && !failed.contains_key(&node_view.node.name)
-                && new_pods::may_become_available(node_view)
+        let may_serve = |node_view: &NodeView<'_>| match failed.get(&node_view.node.name) {
+            None => new_pods::may_become_available(node_view),
+            Some(PodFailure::TooLate { .. }) => {
+                node_view.pod_state.only_updated().is_some_and(Pod::is_ready)
+            }
+            Some(_) => false,
         };
+        let is_to_come =
+            |node_view: &&&NodeView<'_>| !node_view.has_available_pod && may_serve(node_view);
         let to_come = count(evicted.iter().filter(is_to_come));
         let (pods, allowed) = (serving + to_come, view.allowed);
         if pods > allowed { Err(NotAborted::WouldEvict { pods, to_come, allowed }) } else { Ok(()) }

@@ -13,6 +13,7 @@ mod new_pods;
 mod notes;
 mod observed_checks;
 mod others;
+mod outages;
 mod pre_pull;
 mod run;
 mod shared_budget;

@@ -131,11 +131,18 @@ impl<'s, 'a> Members<'s, 'a> {
         (number(self.members().count()), number(self.members().filter(is_updated).count()))
     }
 
-    /// Whether all members that are not skipped are updated, and there is one.
+    /// Whether all members that are not skipped are updated, and there is one. Without a desired node
+    /// there is nothing to update, unless outdated nodes may come back: most DaemonSets do not tolerate
+    /// the taint of one that is not Ready.
     pub(super) fn is_complete(&self) -> bool {
         let mut counted =
             self.members().filter(|node| node.standing != NodeStanding::Skipped).peekable();
-        (counted.peek().is_some() || self.desired == 0)
+        let may_come_back = |node: &StepNode<'_>| {
+            node.standing == NodeStanding::Skipped
+                && matches!(node.update, NodeUpdate::Outdated { .. })
+        };
+        let is_empty = self.desired == 0 && !self.nodes.iter().any(may_come_back);
+        (counted.peek().is_some() || is_empty)
             && counted.all(|node| matches!(node.update, NodeUpdate::Updated { .. }))
     }
 

@@ -248,6 +248,7 @@ fn a_rollback_may_not_evict_more_than_the_budget() {
         ("that is allowed", Fate::ReadyAfter(1), false, true, None),
         ("they are still to come", starting, true, false, Some((3, 3))),
         ("they will not come", stuck, false, false, None),
+        ("they serve, too young by the clock", Fate::ReadyInFuture, false, false, Some((3, 3))),
     ] {
         let mut sim = Sim::of(if joins { 3 } else { 6 }, &json!(1));
         for at in 0..3 {
@@ -260,7 +261,10 @@ fn a_rollback_may_not_evict_more_than_the_budget() {
         sim.picky.insert("node-2".into(), "v1".into());
         let wider = wider(&sim);
         let run = Run::new(sim, task(Goal::Apply(wider)));
-        let mut run = policy(run, OnFailure::Abort).with(|task| task.allow_mass_eviction = allow);
+        let mut run = policy(run, OnFailure::Abort).with(|task| {
+            task.allow_mass_eviction = allow;
+            task.policy.min_ready_seconds = Some(1);
+        });
         run.look();
         if joins {
             run.until(|run| run.deleted_nodes().contains(&"node-2"));

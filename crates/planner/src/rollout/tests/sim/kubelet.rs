@@ -12,6 +12,8 @@ use daemonset::model::{
 pub(in crate::rollout::tests) enum Fate {
     /// Ready after this number of seconds.
     ReadyAfter(i64),
+    /// Ready, by the clock of a kubelet that is far ahead.
+    ReadyInFuture,
     /// `ImagePullBackOff`, permanently.
     NoImage,
     /// Running, never Ready.
@@ -76,6 +78,10 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
             set(age >= seconds);
             pod.phase = PodPhase::Running;
             pod.container_failure = None;
+        }
+        Fate::ReadyInFuture => {
+            set_ready(pod, true, now + SignedDuration::from_hours(1));
+            pod.phase = PodPhase::Running;
         }
         Fate::NeverReady => set(false),
         Fate::NoImage | Fate::NotCreated => {
