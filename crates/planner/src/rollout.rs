@@ -91,14 +91,13 @@ use daemonset::model::PolicySpec;
 /// DaemonSet needs no write.
 ///
 /// The deadline and the checks of the task are ignored, and the images that come before; the run
-/// itself looks at them.
+/// itself looks at them. A note that comes before the write is taken as made.
 pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) -> Option<Write> {
     let policy = PolicySpec { pre_pull: None, ..task.policy.without_checks() };
     let task = Task { deadline: None, policy, ..task.clone() };
     let (state, effects) = decide(State::new(task), Event::Observed, observed, now);
     let is_note = |effect: &Effect| matches!(effect, Effect::Note(_));
     let effects = if effects.iter().any(is_note) {
-        // The write comes after it.
         decide(state, Event::Answer(Answer::Noted(Ok(()))), observed, now).1
     } else {
         effects

@@ -179,7 +179,12 @@ impl<'w> Decision<'_, 'w> {
             Some(PodFailure::TooLate { .. }) => {
                 node_view.pod_state.only_updated().is_some_and(Pod::is_ready)
             }
-            Some(_) => false,
+            Some(
+                PodFailure::Permanent { .. }
+                | PodFailure::Restarts { .. }
+                | PodFailure::NoPod { .. }
+                | PodFailure::StillTerminating { .. },
+            ) => false,
         };
         let is_to_come =
             |node_view: &&&NodeView<'_>| !node_view.has_available_pod && may_serve(node_view);
