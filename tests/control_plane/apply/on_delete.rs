@@ -173,7 +173,7 @@ spec:
   minReadySeconds: 0
   domains: {key: topology.kubernetes.io/zone, first: [b]}
   steps:
-    - {name: canary, nodes: {names: [b-04]}, soak: 10s}
+    - {name: canary, nodes: {names: [b-04]}, soak: 30s}
     - {name: all, nodes: 100%, approve: true}
 ";
     std::fs::write(policy.path(), text).unwrap();
@@ -189,7 +189,7 @@ spec:
     let (soaking, done) = step(&["--wave", "2"], 8);
     assert!(soaking.contains("waiting: step canary soaks until"), "{soaking}");
     assert_eq!(done, ["b-04"]);
-    let (unapproved, done) = step(&["--wave", "2", "--wait", "30s"], 9);
+    let (unapproved, done) = step(&["--wave", "2", "--wait", "90s"], 9);
     assert!(unapproved.contains("to approve: ds-apply approve waves/agent all"), "{unapproved}");
     assert_eq!(done, ["b-04"]);
     let (manifest, name) = (version("waves", "v2"), "waves/agent");

@@ -32,7 +32,7 @@ fn a_lost_note_makes_the_soak_begin_again() {
 
 /// The other commit was written, but its run ended before anything was known about its steps.
 #[test]
-fn steps_begin_anew_after_another_commit_was_written() {
+fn steps_begin_again_after_another_commit_was_written() {
     let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
     let approved = policy(json!({
         "steps": [{"name": "canary", "nodes": 1, "soak": "60s", "approve": true}],
