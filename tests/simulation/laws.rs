@@ -58,7 +58,7 @@ pub(crate) struct LawChecker {
     tried: BTreeMap<String, BTreeSet<String>>,
     /// The uids of outdated pods that a run has tried to delete: a repetition is no decision.
     attempted: BTreeSet<String>,
-    /// The uids of pods whose delete succeeded, by user.
+    /// How often the delete of a pod succeeded, by user and uid.
     answered: BTreeMap<(String, String), usize>,
     /// The broken laws, as text.
     pub(crate) broken: Vec<String>,

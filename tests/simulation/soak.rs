@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let mut from = args.from;
     let mut failed = Vec::new();
-    while from < end && (failed.is_empty() || args.keep_going) {
+    while from < end {
         let to = end.min(from.saturating_add(PORTION));
         for broken in portion(from, to, &args) {
             println!("{broken}");
@@ -88,11 +88,12 @@ fn main() -> ExitCode {
             }
             failed.push(broken.scenario.seed);
         }
-        if failed.is_empty() || args.keep_going {
-            from = to;
-            let took = began.elapsed().as_secs().max(1);
-            println!("tried up to seed {from}, {} per second", (from - args.from) / took);
+        if !failed.is_empty() && !args.keep_going {
+            break;
         }
+        from = to;
+        let took = began.elapsed().as_secs().max(1);
+        println!("tried up to seed {from}, {} per second", (from - args.from) / took);
     }
     if failed.is_empty() {
         return ExitCode::SUCCESS;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use daemonset::model::{DaemonSet, ManagedBy, NodeName, Pod, PodReadiness};
+use daemonset::model::{DaemonSet, NodeName, Pod, PodReadiness};
 use embedded::{Event, Kind, Seen, Store};
 use jiff::Timestamp;
 use planner::plan::PausedRollout;
@@ -58,8 +58,7 @@ impl LawChecker {
         };
         let upkeep = upkeep::of(pod, live, store, &self.nodes, now);
         // The in-process controller does not know what the rollout has sent.
-        let is_of_controller = upkeep == Upkeep::Gone && live.managed_by == ManagedBy::DsApply;
-        if !is_of_controller && self.nodes.is_under_way(&request.user, pod, now) {
+        if upkeep != Upkeep::Gone && self.nodes.is_under_way(&request.user, pod, now) {
             self.breaks(
                 now,
                 format_args!("{name} was deleted while an earlier delete is in flight"),
@@ -132,10 +131,7 @@ impl LawChecker {
     /// Whether the in-process controller deletes this pod, by what it may see.
     fn may_be_of_controller(&self, pod: &Pod, store: &Store, now: Timestamp) -> bool {
         let live = self.live(store).into_iter().find(|live| owns(live, pod));
-        live.is_some_and(|live| {
-            live.managed_by == ManagedBy::DsApply
-                && upkeep::of(pod, &live, store, &self.nodes, now) == Upkeep::Gone
-        })
+        live.is_some_and(|live| upkeep::of(pod, &live, store, &self.nodes, now) == Upkeep::Gone)
     }
 
     /// The nodes that wait for the image of the target, or for another DaemonSet of a shared budget.

@@ -3,7 +3,8 @@
 //!
 //! Gates are sampled while updated nodes exist; one that fails, fails the rollout. Preconditions are
 //! asked before a node begins; one that fails lets the rollout wait. An answer counts for the
-//! check's `interval`, and for the step in progress. While one that is needed is missing or
+//! check's `interval` after the question, or after it came if that took longer, and for the step in
+//! progress. While one that is needed is missing or
 //! unknown, nothing is deleted. A run that is started again asks anew. Not here: what an answer
 //! means ([`checks`](crate::checks)); a rollback, which asks nothing; checks that the observed
 //! cluster answers (`observed_checks`).
@@ -262,9 +263,9 @@ impl Asking<'_, '_, '_, '_> {
             return early;
         }
         let (now, step) = (self.now(), self.evaluation.current_step().to_owned());
-        let checks = &self.decision.state.checks;
         let mut missing = Missing::Unknown;
-        if let Some(answered) = checks.answered.get(&check.name).filter(|it| it.step == step) {
+        let answered = self.decision.state.checks.answered.get(&check.name);
+        if let Some(answered) = answered.filter(|it| it.step == step) {
             let ends = answered.counts_until;
             let is_late_enough = after.is_none_or(|after| answered.until >= after);
             if now < ends && is_late_enough {
@@ -280,8 +281,7 @@ impl Asking<'_, '_, '_, '_> {
                 self.decision.wake_at(Some(is_known_until));
             }
         }
-        let checks = &self.decision.state.checks;
-        if !checks.asked.contains_key(&check.name) {
+        if !self.decision.state.checks.asked.contains_key(&check.name) {
             self.ask(check, from, now, step);
         }
         Now::Asking(missing)

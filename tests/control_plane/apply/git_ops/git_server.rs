@@ -60,14 +60,11 @@ fn answer(mut stream: &TcpStream, root: &Path) -> io::Result<()> {
     // It reads all of it before it answers.
     git.stdin.take().expect("it is piped").write_all(&body)?;
     let answer = git.wait_with_output()?.stdout;
-    // Its status is a header, unless it is 200.
-    let status = answer.strip_prefix(b"Status: ").is_none();
-    stream.write_all(if status {
-        b"HTTP/1.1 200 OK\r\n"
-    } else {
-        b"HTTP/1.1 404 Not Found\r\n"
-    })?;
-    stream.write_all(b"Connection: close\r\n")?;
+    // Its status is the first header, unless it is 200.
+    let status = answer.strip_prefix(b"Status: ");
+    let status = status.and_then(|rest| rest.split(|byte| *byte == b'\r').next());
+    let status = status.map_or("200 OK".into(), String::from_utf8_lossy);
+    write!(stream, "HTTP/1.1 {status}\r\nConnection: close\r\n")?;
     stream.write_all(&answer)
 }
 
@@ -90,4 +87,8 @@ fn a_commit_is_fetched() {
     let clone = Sandbox::new();
     clone.git(&["clone", "-q", &format!("{}/.git", server.url()), "copy"]);
     assert_eq!(clone.git(&["-C", "copy", "rev-parse", "HEAD"]), source.git(&["rev-parse", "HEAD"]));
+    let absent = format!("{}/absent", server.url());
+    let absent = Command::new("git").args(["ls-remote", &absent]).output().unwrap();
+    let message = String::from_utf8_lossy(&absent.stderr).into_owned();
+    assert!(!absent.status.success() && message.contains("not found"), "{message}");
 }

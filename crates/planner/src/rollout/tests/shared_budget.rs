@@ -8,22 +8,25 @@ use super::steps::policy;
 use crate::rollout::Outcome;
 use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
 use crate::steps::WaitKind;
-use daemonset::model::{DaemonSetKey, Deadline, IntOrPercent, NodeName};
+use daemonset::model::{DaemonSetKey, Deadline, IntOrPercent};
+
+/// The others of a budget of one node, of which this DaemonSet has this position.
+fn siblings(position: usize, others: Vec<Share>) -> Siblings {
+    let daemon_set = DaemonSetKey::new("default", "foo");
+    Siblings { daemon_set, budget: IntOrPercent::Int(1), position, others }
+}
+
+/// Another DaemonSet.
+fn share<const N: usize>(name: &str, course: ShareCourse, nodes: [(&str, NodeShare); N]) -> Share {
+    let nodes = nodes.map(|(node, here)| (node.into(), here)).into();
+    Share { daemon_set: DaemonSetKey::new("default", name), course, nodes }
+}
 
 /// Found by the simulation: the time began anew whenever a check of a sibling was asked.
 #[test]
 fn a_shared_budget_that_a_dead_pod_uses_up_is_not_waited_for_indefinitely() {
     let dead = NodeShare { is_desired: true, is_disturbed: true, ..NodeShare::default() };
-    let siblings = |course| Siblings {
-        daemon_set: DaemonSetKey::new("default", "foo"),
-        budget: IntOrPercent::Int(1),
-        position: 1,
-        others: vec![Share {
-            daemon_set: DaemonSetKey::new("default", "other"),
-            course,
-            nodes: [("node-2".into(), dead)].into(),
-        }],
-    };
+    let siblings = |course| siblings(1, vec![share("other", course, [("node-2", dead)])]);
     let mut sim = Sim::of(3, &json!(1));
     sim.siblings = Some(siblings(ShareCourse::Starting));
     let mut run = Run::apply(sim, "v2").with(|task| task.policy.progress_deadline = Deadline(60));
@@ -51,20 +54,8 @@ fn what_may_be_finished_in_a_closed_window_is_shared() {
     killed.until(|run| run.sim.live_image() == "v2");
     let mut sim = killed.sim;
     let updated = NodeShare { is_desired: true, is_updated: true, ..NodeShare::default() };
-    let other = |name: &str, course, nodes: &[(NodeName, NodeShare)]| Share {
-        daemon_set: DaemonSetKey::new("default", name),
-        course,
-        nodes: nodes.iter().cloned().collect(),
-    };
-    sim.siblings = Some(Siblings {
-        daemon_set: DaemonSetKey::new("default", "foo"),
-        budget: IntOrPercent::Int(1),
-        position: 1,
-        others: vec![
-            other("first", ShareCourse::Waiting(Vec::new()), &[("node-1".into(), updated)]),
-            other("last", ShareCourse::Starting, &[]),
-        ],
-    });
+    let first = share("first", ShareCourse::Waiting(Vec::new()), [("node-1", updated)]);
+    sim.siblings = Some(siblings(1, vec![first, share("last", ShareCourse::Starting, [])]));
     let closed = policy(closed);
     let mut run = Run::apply(sim, "v2").with(|task| task.policy = closed);
     run.look();
@@ -86,16 +77,7 @@ fn a_slot_for_the_node_whose_turn_it_is_is_not_waited_for_indefinitely() {
         ("dead", NodeShare { is_disturbed: true, ..desired }),
     ];
     let mut sim = Sim::of(2, &json!(1));
-    sim.siblings = Some(Siblings {
-        daemon_set: DaemonSetKey::new("default", "foo"),
-        budget: IntOrPercent::Int(1),
-        position: 1,
-        others: vec![Share {
-            daemon_set: DaemonSetKey::new("default", "other"),
-            course: ShareCourse::Rolling,
-            nodes: nodes.map(|(name, here)| (name.into(), here)).into(),
-        }],
-    });
+    sim.siblings = Some(siblings(1, vec![share("other", ShareCourse::Rolling, nodes)]));
     let run = Run::apply(sim, "v2").with(|task| task.policy.progress_deadline = Deadline(60));
     let run = run.finish();
     let Outcome::Waiting { waits_for } = run.outcome() else { panic!("{}", run.outcome()) };
@@ -107,12 +89,7 @@ fn a_slot_for_the_node_whose_turn_it_is_is_not_waited_for_indefinitely() {
 #[test]
 fn a_pass_counts_for_the_others_while_it_is_asked_for_again() {
     let mut sim = Sim::of(3, &json!(1));
-    sim.siblings = Some(Siblings {
-        daemon_set: DaemonSetKey::new("default", "foo"),
-        budget: IntOrPercent::Int(1),
-        position: 0,
-        others: Vec::new(),
-    });
+    sim.siblings = Some(siblings(0, Vec::new()));
     let checked = policy(json!({"preconditions": [{
         "name": "alerts", "interval": "10s",
         "prometheus": {"address": "https://prom.example", "query": "alerts", "max": 1},
@@ -120,7 +97,7 @@ fn a_pass_counts_for_the_others_while_it_is_asked_for_again() {
     let mut run = Run::apply(sim, "v2").with(|task| task.policy = checked);
     run.look();
     run.until(|run| run.deletes.len() == 2);
-    let share = |run: &Run| {
+    let shown = |run: &Run| {
         let share = run.state.share.clone().unwrap();
         (share.course, share.nodes["node-2"].may_begin)
     };
@@ -131,7 +108,7 @@ fn a_pass_counts_for_the_others_while_it_is_asked_for_again() {
         run.pass(1);
         run.look();
         let is_asked = !run.state.checks.asked.is_empty();
-        seen.push((is_asked, share(&run)));
+        seen.push((is_asked, shown(&run)));
     }
     seen.dedup();
     let (rolling, starting) = (ShareCourse::Rolling, ShareCourse::Starting);
