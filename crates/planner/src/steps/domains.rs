@@ -177,6 +177,11 @@ fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
     let noted = before.and_then(|note| note.steps.get(&key)).filter(|note| note.digest == digest);
     let (up_since, now) = (latest(nodes()), input.now);
     match soak::judge(noted, digest.to_owned(), is_complete, up_since, soak, now, Timestamp::MAX) {
+        // All its nodes are skipped since it began: that may be what the new pods have done.
+        Progress::Running if counted().next().is_none() => noted.map(|note| {
+            after.steps.insert(key, note.clone());
+            Timestamp::MAX
+        }),
         Progress::Running => None,
         // Gates are asked about whole steps.
         Progress::Done { note } | Progress::Soaked { note, since: _ } => {

@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 
 use super::{Evaluation, NodeUpdate, StepsInput};
-use daemonset::model::Time;
+use daemonset::model::StepsNote;
 
 /// The samples of the gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sampled {
-    /// Their begin: the first new pod of the step was available then.
+    /// Their begin: the first new pod of the step was available then, or the rollout began.
     pub since: Timestamp,
     /// The end of the soak of the step in progress, if it is over: a gate has to pass after it.
     pub soaked_at: Option<Timestamp>,
@@ -16,7 +16,8 @@ pub(crate) struct Sampled {
 
 /// Since when the gates are sampled: since the first new pod of the step in progress was available.
 /// Before that, the samples of the step before it go on. The time is noted: a pod that restarts does
-/// not make its samples forgotten.
+/// not make its samples forgotten. What was measured before the rollout does not judge it: after a
+/// revert, old pods of the target may be there from before the bad version.
 pub(super) fn since(
     evaluation: &mut Evaluation<'_>,
     input: &StepsInput<'_, '_>,
@@ -35,8 +36,8 @@ pub(super) fn since(
         NodeUpdate::Updated { since } => since,
         NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => None,
     });
-    let now = Time::from(input.now);
-    let first = Timestamp::from(first.min().unwrap_or(now).min(now));
+    let first = first.min().map_or(input.now, Timestamp::from);
+    let first = first.max(began(&evaluation.note, input)).min(input.now);
     let name = evaluation.steps[step].name().to_owned();
     let noted = evaluation.note.sampled_since.entry(name).or_insert(first);
     *noted = (*noted).min(first);
@@ -47,4 +48,15 @@ pub(super) fn since(
         | super::Progress::Done { .. } => None,
     };
     Some(Sampled { since: *noted, soaked_at })
+}
+
+/// The time at which the rollout began: now, if a rollout of another template is noted, or the end of
+/// one. If the note is lost, it is not known; a note after that voids all approvals when it begins.
+fn began(note: &StepsNote, input: &StepsInput<'_, '_>) -> Timestamp {
+    let void_before = note.approvals_void_before;
+    let is_other = |note: &&StepsNote| note.template != input.template || void_before.is_some();
+    let begins_now = || input.note.filter(is_other).map(|_| input.now);
+    let started_at = note.started_at.filter(|at| void_before.is_none_or(|void| void < *at));
+    let began = if note.started_at.is_some() { started_at } else { begins_now() };
+    began.unwrap_or(Timestamp::MIN)
 }

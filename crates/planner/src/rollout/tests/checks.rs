@@ -74,6 +74,26 @@ fn a_threshold_crossed_between_two_runs_aborts_with_values_and_nodes() {
 }
 
 #[test]
+fn after_an_abort_by_a_gate_a_revert_is_not_judged_by_the_time_of_the_bad_version() {
+    let policy = gated(&json!({}));
+    let mut first = until_waiting(&policy);
+    first.sim.pass(20);
+    first.sim.measure("errors", Measured::Value(7.5));
+    let mut aborted = later(first, 30, &policy);
+    assert!(matches!(aborted.outcome(), Outcome::Aborted { .. }), "{}", aborted.outcome());
+    aborted.sim.measure("errors", Measured::Value(1.0));
+    aborted.sim.pass(10);
+    let began = aborted.sim.now();
+    let mut reverted = run(aborted.sim, "v1", &policy);
+    assert_eq!(waits(&reverted), [WaitKind::Soak]);
+    let sampled: Vec<_> = reverted.sim.note.as_ref().unwrap().sampled_since.values().collect();
+    assert!(!sampled.is_empty() && sampled.iter().all(|since| **since >= began), "{sampled:?}");
+    reverted.sim.pass(70);
+    let last = run(reverted.sim, "v1", &policy);
+    assert_eq!((last.outcome(), last.sim.nodes_with("v2").len()), (&Outcome::Done, 0));
+}
+
+#[test]
 fn a_gate_that_fails_during_a_wave_stops_it() {
     let policy = gated(&json!({"allow": 1}));
     let policy = PolicySpec { steps: Vec::new(), ..policy };

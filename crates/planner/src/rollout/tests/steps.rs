@@ -53,7 +53,7 @@ pub(super) fn purposes(run: &Run) -> Vec<Purpose> {
 }
 
 /// Zones `a`, `b`, `c` by the number of the node.
-fn with_zones(mut sim: Sim) -> Sim {
+pub(super) fn with_zones(mut sim: Sim) -> Sim {
     for (at, node) in sim.cluster.nodes.iter_mut().enumerate() {
         node.labels = [("zone", ["a", "b", "c"][at % 3])].into_iter().collect();
     }
