@@ -375,7 +375,7 @@ impl StepLaws {
         if image_of(live.spec.template.raw()) != self.target {
             return;
         }
-        self.checks.begins();
+        self.checks.begins(now);
         let here = self.here(live, store, nodes, Some(pod), now);
         if !here.iter().any(|one| one.node.name == *node && self.is_broken(one)) {
             self.progress.begun.insert(node.clone());

@@ -27,6 +27,9 @@ pub(crate) struct CheckLaws {
     is_calm: bool,
     /// Whether a node has begun since a rollout was done last.
     has_begun: bool,
+    /// When the first node of the rollout in progress began; none before it. A rollout that was paused may
+    /// have failed: the next one is another.
+    begun_at: Option<Timestamp>,
     /// The number of the run in progress.
     run: usize,
     /// Whether it has noted what it found: it was not killed, and no request failed.
@@ -79,8 +82,9 @@ impl CheckLaws {
     }
 
     /// A node begins.
-    pub(super) fn begins(&mut self) {
+    pub(super) fn begins(&mut self, now: Timestamp) {
         self.has_begun = true;
+        self.begun_at.get_or_insert(now);
     }
 
     /// The law that is broken if a rollout is done now. `up` is the time for which the last new pod of
@@ -94,6 +98,7 @@ impl CheckLaws {
     ) -> Option<String> {
         // A pod that comes again for another reason has no gates to pass, nor has one of a step that
         // was done before.
+        self.begun_at = None;
         let is_judged = std::mem::take(&mut self.has_begun) && self.is_calm;
         let is_judged = is_judged && rules.steps.is_empty();
         let last = now.checked_sub(up?).ok()?;
@@ -105,6 +110,9 @@ impl CheckLaws {
     pub(super) fn run_begins(&mut self, is_other_image: bool) {
         if !self.is_noted || is_other_image {
             self.unknown_since.clear();
+        }
+        if is_other_image {
+            self.begun_at = None;
         }
         (self.run, self.is_noted, self.failed) = (self.run + 1, false, None);
         self.failed_samples.clear();
@@ -217,7 +225,7 @@ impl CheckLaws {
             }
         }
         let updated = Updated::of(seen)?;
-        let applies = |rule: &&CheckRule| updated.are_sampled(rule, seen);
+        let applies = |rule: &&CheckRule| updated.are_sampled(rule, seen, self.begun_at);
         checks.gates.iter().filter(applies).find_map(|rule| match rule.asks {
             Asks::Nodes => {
                 let broken = updated.known.iter().find(|one| is_broken(one))?;
@@ -282,6 +290,9 @@ impl CheckLaws {
         (stays, may_begin): (bool, bool),
     ) -> Option<String> {
         let checks = rules.checks.as_ref()?;
+        if exit == Exit::Paused {
+            self.begun_at = None;
+        }
         let waits = matches!(exit, Exit::Waiting | Exit::ApprovalNeeded);
         self.is_noted = waits || exit == Exit::Paused;
         if let Some(gate) = &self.failed {
@@ -332,10 +343,19 @@ impl<'h, 'a> Updated<'h, 'a> {
     }
 
     /// Whether a gate is sampled, for sure: the delay of the step in progress is over. That begins
-    /// with the first new pod of the step, which is not later than the last one of all.
-    fn are_sampled(&self, rule: &CheckRule, seen: &Seen<'_, '_>) -> bool {
+    /// with the first new pod of the step, which is not later than the last one of all, but not before
+    /// the rollout.
+    fn are_sampled(
+        &self,
+        rule: &CheckRule,
+        seen: &Seen<'_, '_>,
+        begun_at: Option<Timestamp>,
+    ) -> bool {
         let since = if seen.rules.steps.is_empty() { self.first } else { self.last };
         let delay = SignedDuration::from_secs(rule.delay);
-        rule.delay == 0 || seen.nodes.seen_by(seen.now) >= since + delay + ROUNDED
+        let is_over = |begun_at: Timestamp| {
+            seen.nodes.seen_by(seen.now) >= since.max(begun_at) + delay + ROUNDED
+        };
+        rule.delay == 0 || begun_at.is_some_and(is_over)
     }
 }
