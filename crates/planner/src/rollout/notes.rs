@@ -67,7 +67,7 @@ impl<'w> Decision<'_, 'w> {
         has_pause: bool,
     ) -> Flow<()> {
         let is_needed = if has_pause {
-            self.is_other_noted(target)
+            self.is_other_noted(target.template.raw())
         } else {
             allows_surge(target.declared.strategy())
         };
@@ -95,19 +95,17 @@ impl<'w> Decision<'_, 'w> {
     }
 
     /// Whether something is noted about a rollout of another template.
-    fn is_other_noted(&self, target: &Target) -> bool {
+    fn is_other_noted(&self, template: &Value) -> bool {
         let Some(note) = &self.state.note else { return false };
         let is_empty =
             note.started_at.is_none() && note.waits_since.is_none() && note.steps.is_empty();
-        !is_empty && !is_of(Some(note), target.template.raw())
+        !is_empty && !is_of(Some(note), template)
     }
 
-    /// Without steps, only ends what is noted about another template: if that one comes back, its
-    /// steps begin anew.
+    /// If the policy needs no note, only ends what is noted about another template: if that one comes
+    /// back, its rollout begins again.
     fn note_other_template(&mut self, live: &DaemonSet) -> Flow<()> {
-        let has_content = |note: &&StepsNote| !note.steps.is_empty() || note.waits_since.is_some();
-        let Some(note) = self.state.note.as_ref().filter(has_content) else { return Ok(()) };
-        if note.template == template_digest(live.spec.template.raw()) {
+        if !self.is_other_noted(live.spec.template.raw()) {
             return Ok(());
         }
         self.note(StepsNote { approvals_void_before: Some(self.now), ..StepsNote::default() })

@@ -80,3 +80,25 @@ fn steps_begin_again_after_another_commit_was_written() {
         assert_eq!((waits(&again), again.deletes.len()), (vec![kind], 0));
     }
 }
+
+/// What was begun ends when another template is written, also under a policy that notes nothing.
+#[test]
+fn a_template_that_comes_back_is_not_late_from_the_first_time() {
+    let limited = policy(json!({"maxDuration": "30m"}));
+    let mut first = Run::apply(Sim::of(3, &json!(1)), "v2").with(|task| {
+        task.policy = limited.clone();
+    });
+    first.look();
+    first.until(|run| run.deletes.len() == 1);
+    let mut sim = first.sim;
+    assert!(sim.note.as_ref().unwrap().started_at.is_some());
+    sim.pass(60);
+    let note = sim.note.clone();
+    let mut other = Run::apply(sim, "v3").with(|task| task.note = note);
+    other.look();
+    other.until(|run| run.deletes.len() == 1);
+    let mut sim = other.sim;
+    sim.pass(3_600);
+    let back = run(sim, "v2", &limited);
+    assert_eq!((back.outcome(), back.deletes.len()), (&Outcome::Done, 3));
+}
