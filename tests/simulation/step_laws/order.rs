@@ -90,10 +90,14 @@ impl Steps {
     }
 }
 
-/// The time for which all nodes of a label or of names have been up; none if one is not.
+/// The time for which all nodes of a label or of names have been up; none if one is not, or if an outage
+/// has taken them and no node is updated.
 fn of_named(here: &[Here<'_>], rules: &Rules, at: usize, now: Timestamp) -> Option<SignedDuration> {
     let selects = |one: &&Here<'_>| rules.steps[at].nodes.names(one.node) && one.is_ready;
     let of: Vec<_> = here.iter().filter(selects).collect();
+    if of.is_empty() && !here.is_empty() && !here.iter().any(Here::has_new) {
+        return None;
+    }
     let is_complete = of.iter().all(|one| one.has_new());
     is_complete.then(|| of.iter().map(|one| one.up_for(now)).min().unwrap_or(SignedDuration::MAX))
 }
