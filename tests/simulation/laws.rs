@@ -161,7 +161,7 @@ impl LawChecker {
         if *kind != Kind::Pod || request.verb != "delete" {
             return;
         }
-        self.pulls.look(store);
+        self.pulls.look(store, now);
         if store.at(Kind::Pod, &key(name)).is_some_and(|it| is_puller(it)) {
             return;
         }
@@ -220,7 +220,7 @@ impl LawChecker {
     pub(crate) fn after(&mut self, request: &Seen, code: u16, store: &Store, now: Timestamp) {
         let Seen { number, verb, route, dry_run, user, body: _ } = request;
         let _ = writeln!(self.history, "{now} {user} {number} {verb} {route:?} {dry_run} {code}");
-        let events = self.news(store);
+        let events = self.news(store, now);
         let objects = match route {
             Route::Objects(it) => Some(it),
             Route::AccessReview | Route::Version => None,
@@ -308,7 +308,7 @@ impl LawChecker {
     }
 
     /// The changes since the last call, in order.
-    fn news(&mut self, store: &Store) -> Vec<Event> {
+    fn news(&mut self, store: &Store, now: Timestamp) -> Vec<Event> {
         let of = |kind| {
             let events = store.events_after(kind, self.seen).expect("recent events are kept");
             events.cloned()
@@ -317,7 +317,7 @@ impl LawChecker {
         events.sort_by_key(Event::version);
         self.seen = store.version();
         for event in &events {
-            self.pulls.hear(&event.object);
+            self.pulls.hear(&event.object, now);
             let (kind, key) = (event.object.kind(), event.object.key());
             let _ = writeln!(self.history, "  {:?} {kind} {key}", event.change);
         }

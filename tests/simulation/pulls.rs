@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use daemonset::model::{NodeName, PRE_PULL_LABEL};
 use embedded::{Kind, Object, Store};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::cluster::NAMESPACE;
@@ -16,8 +16,9 @@ use crate::cluster::NAMESPACE;
 #[derive(Default)]
 pub(crate) struct Pulls {
     pulled: BTreeSet<(NodeName, u32)>,
-    /// The part of that which the run in progress can know: its pullers, or some that were left, showed it.
-    pulled_in_run: BTreeSet<(NodeName, u32)>,
+    /// The part of that which the run in progress can know: its pullers, or some that were left, showed it
+    /// first at this time.
+    pulled_in_run: BTreeMap<(NodeName, u32), Timestamp>,
     /// When the last puller of an image was created on a node: in the run in progress, or left for it.
     begun: BTreeMap<(NodeName, u32), Timestamp>,
 }
@@ -40,7 +41,7 @@ pub(crate) fn left(store: &Store) -> usize {
 
 impl Pulls {
     /// Notes what a changed pod says about the images of its node.
-    pub(crate) fn hear(&mut self, object: &Object) {
+    pub(crate) fn hear(&mut self, object: &Object, now: Timestamp) {
         let Some(node) = object.pod().and_then(|pod| pod.node()).filter(|_| is_puller(object))
         else {
             return;
@@ -57,14 +58,16 @@ impl Pulls {
         let pulled: Vec<u32> = statuses.into_iter().flatten().filter_map(pulled).collect();
         if pulled.len() == images {
             let on_node = pulled.into_iter().map(|image| (node.clone(), image));
-            self.pulled_in_run.extend(on_node.clone());
+            for here in on_node.clone() {
+                self.pulled_in_run.entry(here).or_insert(now);
+            }
             self.pulled.extend(on_node);
         }
     }
 
     /// Looks at all pullers: a change may not have been heard yet.
-    pub(crate) fn look(&mut self, store: &Store) {
-        store.objects(Kind::Pod, Some(NAMESPACE)).for_each(|it| self.hear(it));
+    pub(crate) fn look(&mut self, store: &Store, now: Timestamp) {
+        store.objects(Kind::Pod, Some(NAMESPACE)).for_each(|it| self.hear(it, now));
     }
 
     /// A run begins: what earlier pullers have shown is not remembered.
@@ -75,7 +78,7 @@ impl Pulls {
 
     /// Whether the run in progress can know that a node has an image.
     pub(crate) fn is_known(&self, node: &NodeName, image: u32) -> bool {
-        self.pulled_in_run.contains(&(node.clone(), image))
+        self.pulled_in_run.contains_key(&(node.clone(), image))
     }
 
     /// Whether a node has an image, as far as pullers have shown.
@@ -83,18 +86,22 @@ impl Pulls {
         self.pulled.contains(&(node.clone(), image))
     }
 
-    /// The nodes that have not got an image within `limit`, in seconds: the program skips them, as those
-    /// that are not Ready.
+    /// The nodes of which the run in progress need not know that they have got an image within `limit`, in
+    /// seconds: the program skips them, as those that are not Ready. It sees everything after `sight`.
     pub(crate) fn timed_out(
         &self,
         image: u32,
         limit: Option<u32>,
+        sight: SignedDuration,
         now: Timestamp,
     ) -> BTreeSet<NodeName> {
         let Some(limit) = limit else { return BTreeSet::new() };
         let of_image = self.begun.iter().filter(|((_, of), _)| *of == image);
-        let is_over = |at: Timestamp| now.duration_since(at).as_secs() >= limit.into();
-        let over = of_image.filter(|((node, _), at)| is_over(**at) && !self.has(node, image));
+        let over = of_image.filter(|(here, begun)| {
+            let ends = **begun + SignedDuration::from_secs(limit.into());
+            let is_late = |shown: &Timestamp| *shown + sight >= ends;
+            ends <= now && self.pulled_in_run.get(here).is_none_or(is_late)
+        });
         over.map(|((node, _), _)| node.clone()).collect()
     }
 }

@@ -291,7 +291,7 @@ impl StepLaws {
         (nodes, pulls): (&Nodes, &Pulls),
         now: Timestamp,
     ) {
-        self.not_pulled = pulls.timed_out(self.target, self.rules.pulls_for, now);
+        self.not_pulled = pulls.timed_out(self.target, self.rules.pulls_for, nodes.sight(), now);
         let here = self.here(live, store, nodes, None, now);
         for one in here.iter().filter(|one| one.is_updated) {
             self.progress.unfinished.remove(&one.node.name);
@@ -303,9 +303,10 @@ impl StepLaws {
         self.progress.unfinished.retain(is_there);
         self.checks.look(&here, nodes, now);
         let Self { rules, target, approvals, progress, checks, .. } = self;
+        let begun_at = checks.begun_at(now);
         let evidence = Evidence {
             is_approved: &|step| approvals.has(step, *target),
-            has_passed: &|last, end| checks.has_passed(rules, *target, (last, end)),
+            has_passed: &|last, end| checks.has_passed(rules, *target, (last, end), begun_at),
         };
         progress.steps.look(&here, rules, &evidence, now);
         progress.soaks.look(&here, rules, now);

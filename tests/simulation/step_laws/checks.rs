@@ -81,6 +81,11 @@ impl CheckLaws {
         Self { is_calm, ..Self::default() }
     }
 
+    /// When the first node of the rollout began: now, if none has.
+    pub(super) fn begun_at(&self, now: Timestamp) -> Timestamp {
+        self.begun_at.unwrap_or(now)
+    }
+
     /// A node begins.
     pub(super) fn begins(&mut self, now: Timestamp) {
         self.has_begun = true;
@@ -98,11 +103,11 @@ impl CheckLaws {
     ) -> Option<String> {
         // A pod that comes again for another reason has no gates to pass, nor has one of a step that
         // was done before.
-        self.begun_at = None;
+        let begun_at = self.begun_at.take();
         let is_judged = std::mem::take(&mut self.has_begun) && self.is_calm;
         let is_judged = is_judged && rules.steps.is_empty();
         let last = now.checked_sub(up?).ok()?;
-        let is_proven = self.has_passed(rules, image, (last, last));
+        let is_proven = self.has_passed(rules, image, (last, last), begun_at.unwrap_or(now));
         (is_judged && !is_proven).then(|| format!("done, but no gate has passed since {last}"))
     }
 
@@ -257,16 +262,18 @@ impl CheckLaws {
     }
 
     /// Whether all gates have passed after the end of a soak, by samples that reach back to the time
-    /// at which its last new pod was up.
+    /// at which its last new pod was up, or to the begin of the rollout, which is not after its first
+    /// node began.
     pub(super) fn has_passed(
         &self,
         rules: &Rules,
         image: u32,
         (last, end): (Timestamp, Timestamp),
+        begun_at: Timestamp,
     ) -> bool {
         let gates = rules.checks.iter().flat_map(|checks| &checks.gates);
         let passes = |gate: &CheckRule| {
-            let begins = last + SignedDuration::from_secs(gate.delay) + ROUNDED;
+            let begins = last.max(begun_at) + SignedDuration::from_secs(gate.delay) + ROUNDED;
             self.answers.iter().any(|it| {
                 let is_it = it.check == gate.name && it.image == image;
                 let is_pass = it.verdict == Verdict::Pass;
