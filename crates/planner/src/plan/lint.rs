@@ -186,6 +186,8 @@ fn change(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
 fn waves(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
     let (unavailable, surge) = match daemon_set.strategy {
         Strategy::OnDelete => (0, 0),
+        // Where no node is desired, a percentage allows none, but pods that only go have a wave.
+        Strategy::RollingUpdate { max_unavailable: 0, max_surge: 0, desired: 0 } => (1, 0),
         Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
             (max_unavailable, max_surge)
         }

@@ -53,10 +53,16 @@ pub fn counted(
 fn as_it_is(view: &RolloutView<'_>) -> Nodes {
     let share = |node_view: &NodeView<'_>| NodeShare {
         is_desired: node_view.is_desired(),
-        is_disturbed: node_view.is_unavailable(),
+        is_disturbed: is_disturbed(node_view),
         ..NodeShare::default()
     };
     view.node_views.iter().map(|it| (it.node.name.clone(), share(it))).collect()
+}
+
+/// Whether a node counts against a shared budget. One where no pod may start lacks none, while its pod
+/// goes.
+fn is_disturbed(node_view: &NodeView<'_>) -> bool {
+    node_view.is_desired() && node_view.is_unavailable()
 }
 
 /// The nodes as the rollout of the view's template sees them, which waits for this.
@@ -68,7 +74,7 @@ pub(super) fn in_rollout(
     let share = |(at, node_view): (usize, &NodeView<'_>)| {
         let share = NodeShare {
             is_desired: node_view.is_desired(),
-            is_disturbed: node_view.is_unavailable(),
+            is_disturbed: is_disturbed(node_view),
             is_updated: node_view.pod_state.is_updated(),
             is_outdated: node_view.has_outdated_pod() && node_view.is_ready(),
             is_in_flight: node_view.is_in_flight(),

@@ -115,6 +115,23 @@ fn during_a_surge_a_new_pod_may_stay_where_none_may_start() {
     assert_eq!(lines(&plan), ["node-0 +/- outdated wave 1", "node-1 - deletedNotRecreated wave 1"]);
 }
 
+/// Found by the simulation: the plan was said to contradict itself.
+#[test]
+fn where_no_node_is_desired_the_pods_that_go_have_a_wave() {
+    let mut cluster = settled(2);
+    cluster.set_limits(&json!("40%"), &json!(0));
+    settle(&mut cluster);
+    cluster.set_image("foo/bar:2");
+    for node in &mut cluster.nodes {
+        node.taints = [taint("gpu:NoSchedule")].into();
+    }
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    assert_eq!(
+        lines(&plan),
+        ["node-0 - deletedNotRecreated wave 1", "node-1 - deletedNotRecreated wave 1"]
+    );
+}
+
 #[test]
 fn explanations_of_a_plan_never_contradict_it() {
     let mut cluster = with_surplus(6);

@@ -8,6 +8,7 @@ use super::steps::policy;
 use crate::rollout::Outcome;
 use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
 use crate::steps::WaitKind;
+use daemonset::controller::test_cluster::taint;
 use daemonset::model::{DaemonSetKey, Deadline, IntOrPercent};
 
 /// The others of a budget of one node, of which this DaemonSet has this position.
@@ -42,6 +43,22 @@ fn a_shared_budget_that_a_dead_pod_uses_up_is_not_waited_for_indefinitely() {
     let Outcome::Waiting { waits_for } = run.outcome() else { panic!("{}", run.outcome()) };
     assert_eq!(waits_for[0].kind, WaitKind::SharedBudget);
     assert_eq!(run.deleted_nodes(), ["node-2"], "it is disturbed anyway");
+}
+
+/// Found by the simulation: a node had a slot that it never took, and another DaemonSet began there beside
+/// a second node.
+#[test]
+fn a_pod_that_goes_from_where_none_may_start_takes_no_slot() {
+    let mut sim = Sim::of(2, &json!(2));
+    sim.stop = 500;
+    sim.cluster.nodes[0].taints = [taint("gpu:NoSchedule")].into();
+    sim.siblings = Some(siblings(0, Vec::new()));
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    run.until(|run| run.deleted_nodes().contains(&"node-0"));
+    run.settle();
+    let here = run.state.share().unwrap().nodes["node-0"];
+    assert_eq!((here.is_desired, here.is_disturbed), (false, false));
 }
 
 /// Found by the simulation: in a closed window, the last DaemonSet of a shared budget finished a node
