@@ -4,9 +4,8 @@ use serde_json::json;
 
 use super::run::{Run, plain_pace};
 use super::sim::{Sim, rolling};
-use super::steps::{policy, purposes, run, waits};
-use crate::digest::template_digest;
-use crate::rollout::{Goal, Outcome, PauseReason, first_write};
+use super::steps::{first_approval, policy, purposes, run, waits};
+use crate::rollout::{Outcome, PauseReason, first_write};
 use crate::steps::WaitKind;
 use daemonset::model::{Approval, Deadline, PolicySpec};
 
@@ -41,14 +40,7 @@ fn steps_begin_again_after_another_commit_was_written() {
     let with = |sim: Sim, policy: &PolicySpec| {
         let note = sim.note.clone();
         let run = Run::apply(sim, "v2");
-        let Goal::Apply(target) = &run.task.goal else { panic!() };
-        let approval = Approval {
-            uid: run.sim.cluster.daemon_set.uid.clone(),
-            template: template_digest(target.template.raw()),
-            step: crate::approval::step_digest(&policy.steps[0]),
-            by: "alice".to_owned(),
-            at,
-        };
+        let approval = Approval { at, ..first_approval(&run, policy) };
         let approvals = [("canary".to_owned(), approval)].into();
         run.with(|task| {
             task.policy = policy.clone();

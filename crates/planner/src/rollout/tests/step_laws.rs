@@ -12,6 +12,7 @@ use super::sim::{self, Sim, rolling, surging};
 use super::step_cases::{Fault, Op, faults, op, rules};
 use super::step_observer::Observer;
 use super::step_rules::{NODE_SECONDS, Rules, Selects};
+use super::steps::approval;
 use crate::digest::template_digest;
 use crate::plan::PauseState;
 use crate::rollout::{Event, Goal, Outcome, PauseReason, is_rolling_back};
@@ -233,13 +234,7 @@ impl World {
         let Some(rule) = self.policy().steps.get(step).cloned() else { return };
         let image = format!("v{}", self.image);
         let sim = self.sim();
-        let approval = Approval {
-            uid: sim.cluster.daemon_set.uid.clone(),
-            template: digest_of(sim, &image),
-            step: crate::approval::step_digest(&rule),
-            by: "alice".into(),
-            at: sim.now(),
-        };
+        let approval = approval(sim, digest_of(sim, &image), &rule);
         self.approvals.insert(rule.name, approval);
         self.observer.approve(step, &image);
         // A running program does not read approvals again.

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::run::{Post, Run, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
+use crate::digest::template_digest;
 use crate::plan::PauseState;
 use crate::rollout::{Creates, Extent, FailureCause, Goal, Outcome, Purpose, RolledBack, Task};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::node;
-use daemonset::model::{Approval, PolicySpec, Ramp};
+use daemonset::model::{Approval, PolicySpec, PolicyStep, Ramp};
 
 pub(super) fn policy(fields: Value) -> PolicySpec {
     let mut fields = fields;
@@ -38,6 +39,23 @@ fn start(sim: Sim, image: &str, policy: &PolicySpec) -> Run {
         task.note = note;
         task.node_seconds = Some(20);
     })
+}
+
+/// Approves a step of a rollout of the template with this digest.
+pub(super) fn approval(sim: &Sim, template: String, step: &PolicyStep) -> Approval {
+    Approval {
+        uid: sim.cluster.daemon_set.uid.clone(),
+        template,
+        step: crate::approval::step_digest(step),
+        by: "alice".to_owned(),
+        at: sim.now(),
+    }
+}
+
+/// Approves the first step of the rollout that a run was asked for.
+pub(super) fn first_approval(run: &Run, policy: &PolicySpec) -> Approval {
+    let Goal::Apply(target) = &run.task.goal else { panic!() };
+    approval(&run.sim, template_digest(target.template.raw()), &policy.steps[0])
 }
 
 /// Kinds of what is waited for.
@@ -189,18 +207,7 @@ fn only_the_wait_is_noted_before_the_first_step_is_approved() {
     let other = run(later.sim, "v3", &policy);
     assert_ne!(other.sim.note.as_ref().map(|note| &note.template), Some(&noted.template));
     let first = run(other.sim, "v2", &policy);
-    let approved = |sim: Sim, image: &str| {
-        let run = Run::apply(sim, image);
-        let Goal::Apply(target) = &run.task.goal else { panic!() };
-        Approval {
-            uid: run.sim.cluster.daemon_set.uid.clone(),
-            template: crate::digest::template_digest(target.template.raw()),
-            step: crate::approval::step_digest(&policy.steps[0]),
-            by: "alice".to_owned(),
-            at: run.sim.now(),
-        }
-    };
-    let approval = approved(first.sim, "v2");
+    let approval = first_approval(&Run::apply(first.sim, "v2"), &policy);
     let with = |sim: Sim, image: &str, approval: &Approval| {
         let note = sim.note.clone();
         Run::apply(sim, image)
@@ -373,14 +380,7 @@ fn a_run_that_waits_sees_a_late_approval() {
     run.look();
     (0..60).for_each(|_| run.settle());
     assert_eq!((run.ended.as_ref(), run.sim.writes.len()), (None, 0));
-    let Goal::Apply(target) = &run.task.goal else { panic!() };
-    let approval = Approval {
-        uid: run.sim.cluster.daemon_set.uid.clone(),
-        template: crate::digest::template_digest(target.template.raw()),
-        step: crate::approval::step_digest(&policy.steps[0]),
-        by: "alice".to_owned(),
-        at: run.sim.now(),
-    };
+    let approval = first_approval(&run, &policy);
     run.sim.approvals.insert("canary".to_owned(), approval);
     run.until(|_| false);
     assert_eq!(*run.outcome(), Outcome::Done);
@@ -417,13 +417,8 @@ fn an_approval_counts_until_the_last_node_is_replaced() {
     assert_eq!((waits(&asked), asked.deletes.len()), (vec![WaitKind::Approval], 0));
     let mut sim = asked.sim;
     sim.pass(1);
-    let approval = Approval {
-        uid: sim.cluster.daemon_set.uid.clone(),
-        template: crate::digest::template_digest(sim.cluster.daemon_set.spec.template.raw()),
-        step: crate::approval::step_digest(&policy.steps[0]),
-        by: "alice".to_owned(),
-        at: sim.now(),
-    };
+    let template = template_digest(sim.cluster.daemon_set.spec.template.raw());
+    let approval = approval(&sim, template, &policy.steps[0]);
     let step = |mut sim: Sim, extent: Extent| {
         sim.pass(10);
         let note = sim.note.clone();
