@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Evaluation, NodeUpdate, StepsInput};
-use daemonset::model::StepsNote;
+use daemonset::model::{StepsNote, Time};
 
 /// The samples of the gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +36,9 @@ pub(super) fn since(
         NodeUpdate::Updated { since } => since,
         NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => None,
     });
-    let first = first.min().map_or(input.now, Timestamp::from);
-    let first = first.max(began(&evaluation.note, input)).min(input.now);
+    let now = Timestamp::from(Time::from(input.now));
+    let first = first.min().map_or(now, Timestamp::from);
+    let first = first.max(began(&evaluation.note, input, now)).min(now);
     let name = evaluation.steps[step].name().to_owned();
     let noted = evaluation.note.sampled_since.entry(name).or_insert(first);
     *noted = (*noted).min(first);
@@ -52,11 +53,12 @@ pub(super) fn since(
 
 /// The time at which the rollout began: now, if a rollout of another template is noted, or the end of
 /// one. If the note is lost, it is not known; a note after that voids all approvals when it begins.
-fn began(note: &StepsNote, input: &StepsInput<'_, '_>) -> Timestamp {
+fn began(note: &StepsNote, input: &StepsInput<'_, '_>, now: Timestamp) -> Timestamp {
     let void_before = note.approvals_void_before;
-    let is_other = |note: &&StepsNote| note.template != input.template || void_before.is_some();
-    let begins_now = || input.note.filter(is_other).map(|_| input.now);
-    let started_at = note.started_at.filter(|at| void_before.is_none_or(|void| void < *at));
-    let began = if note.started_at.is_some() { started_at } else { begins_now() };
-    began.unwrap_or(Timestamp::MIN)
+    let is_other = |note: &StepsNote| note.template != input.template || void_before.is_some();
+    match note.started_at {
+        Some(started_at) if void_before.is_none_or(|void| void < started_at) => started_at,
+        None if input.note.is_some_and(is_other) => now,
+        Some(_) | None => Timestamp::MIN,
+    }
 }
