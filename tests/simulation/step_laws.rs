@@ -195,6 +195,7 @@ impl StepLaws {
     /// The rollout has ended: it is done, or it has failed.
     fn rollout_ends(&mut self, is_done: bool, now: Timestamp) {
         self.approvals.use_up(|_| true);
+        self.checks.rollout_ends();
         if is_done {
             self.perhaps = Some(self.target);
         } else {

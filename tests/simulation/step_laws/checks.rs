@@ -92,6 +92,11 @@ impl CheckLaws {
         self.begun_at.get_or_insert(now);
     }
 
+    /// A rollout is complete, or aborted.
+    pub(super) fn rollout_ends(&mut self) {
+        self.begun_at = None;
+    }
+
     /// The law that is broken if a rollout is done now. `up` is the time for which the last new pod of
     /// the nodes that it has begun has been up.
     pub(super) fn done(
@@ -103,11 +108,11 @@ impl CheckLaws {
     ) -> Option<String> {
         // A pod that comes again for another reason has no gates to pass, nor has one of a step that
         // was done before.
-        let begun_at = self.begun_at.take();
         let is_judged = std::mem::take(&mut self.has_begun) && self.is_calm;
         let is_judged = is_judged && rules.steps.is_empty();
         let last = now.checked_sub(up?).ok()?;
-        let is_proven = self.has_passed(rules, image, (last, last), begun_at.unwrap_or(now));
+        // It has come in this rollout.
+        let is_proven = self.has_passed(rules, image, (last, last), last);
         (is_judged && !is_proven).then(|| format!("done, but no gate has passed since {last}"))
     }
 
