@@ -145,14 +145,18 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
     if waits.is_empty() && step.policy.is_some() && is_stuck {
         waits.push(wait(WaitKind::ReadyNode, None, None));
     }
-    let soaking = evaluation.domains.iter().filter(|domain| domain.soaks_until.is_some());
+    let domains = evaluation.domains.iter().enumerate();
+    let soaking = domains.filter(|(_, domain)| domain.soaks_until.is_some());
     let has_open = || {
         outdated().any(|at| reachable(&at) && evaluation.domains[evaluation.domain_of[at]].is_open)
     };
     if waits.is_empty() && !has_open() {
-        waits.extend(soaking.map(|domain| {
+        waits.extend(soaking.map(|(number, domain)| {
             let until = domain.soaks_until.filter(|until| *until < Timestamp::MAX);
-            wait(WaitKind::Soak, domain.name.name(), until)
+            let mut here = (0..input.nodes.len()).filter(|at| evaluation.domain_of[*at] == number);
+            let kind =
+                if here.any(|at| reachable(&at)) { WaitKind::Soak } else { WaitKind::ReadyNode };
+            wait(kind, domain.name.name(), until)
         }));
     }
     waits
