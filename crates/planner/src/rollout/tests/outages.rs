@@ -43,7 +43,7 @@ fn an_outage_of_a_domain_does_not_end_its_soak() {
     set_ready(&mut sim, &[0, 3], false);
     sim.pass(20);
     let lost = run(sim, "v2", &zones);
-    assert_eq!(lost.outcome().to_string(), "waiting: step rest, a, has no Ready node",);
+    assert_eq!(lost.outcome().to_string(), "waiting: step rest, a, has no Ready node");
     assert_eq!(lost.deletes.len(), 0);
     let mut sim = lost.sim;
     set_ready(&mut sim, &[0, 3], true);
