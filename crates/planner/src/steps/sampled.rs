@@ -8,7 +8,8 @@ use daemonset::model::{StepsNote, Time};
 /// The samples of the gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sampled {
-    /// Their begin: the first new pod of the step was available then, or the rollout began.
+    /// Their begin: the first new pod of the step was available then, or the rollout began. In whole
+    /// seconds, as questions have them.
     pub since: Timestamp,
     /// The end of the soak of the step in progress, if it is over: a gate has to pass after it.
     pub soaked_at: Option<Timestamp>,

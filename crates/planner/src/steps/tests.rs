@@ -4,7 +4,7 @@ mod approvals;
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::*;
@@ -39,6 +39,8 @@ struct World {
     approved: BTreeSet<String>,
     is_target_live: bool,
     now: i64,
+    /// The fraction of the second.
+    millis: i64,
 }
 
 /// Nodes named after their zone: `a-0`, `a-1`, `b-0`.
@@ -66,6 +68,7 @@ fn world(policy: Value, zones: &[(&str, &[Is])]) -> World {
         approved: BTreeSet::new(),
         is_target_live: true,
         now: 1_000,
+        millis: 0,
     }
 }
 
@@ -103,7 +106,7 @@ impl World {
             approved: &self.approved,
             is_target_live: self.is_target_live,
             gates_passed: &self.gates_passed,
-            now: at(self.now),
+            now: at(self.now) + SignedDuration::from_millis(self.millis),
             node_seconds: 60,
         };
         look(&evaluate(&input), &nodes)
@@ -452,4 +455,14 @@ fn the_rollout_is_over_when_every_step_and_domain_is_done() {
     assert_eq!((world.next(), current), (String::new(), None));
     let done: Vec<&StepNote> = world.note.as_ref().unwrap().steps.values().collect();
     assert!(done.iter().all(|note| note.done_at == Some(time(1_030))), "{done:?}");
+}
+
+/// Questions have whole seconds: the first sample would be due only in the next one.
+#[test]
+fn gates_are_sampled_since_a_whole_second() {
+    let gate = json!({"name": "errors", "http": {"url": "https://gate.example"}});
+    let mut world = world(json!({"gates": [gate]}), &[("a", &[New(1_001), Old])]);
+    world.millis = 700;
+    let sampled = world.evaluated(|evaluation, _| evaluation.sampled);
+    assert_eq!(sampled.map(|sampled| sampled.since), Some(at(1_000)));
 }
