@@ -304,10 +304,11 @@ impl StepLaws {
         self.progress.unfinished.retain(is_there);
         self.checks.look(&here, nodes, now);
         let Self { rules, target, approvals, progress, checks, .. } = self;
+        // The samples of a rollout do not begin before it, and it begins before its first node.
         let begun_at = checks.begun_at(now);
         let evidence = Evidence {
             is_approved: &|step| approvals.has(step, *target),
-            has_passed: &|last, end| checks.has_passed(rules, *target, (last, end), begun_at),
+            has_passed: &|last, end| checks.has_passed(rules, *target, (last.max(begun_at), end)),
         };
         progress.steps.look(&here, rules, &evidence, now);
         progress.soaks.look(&here, rules, now);

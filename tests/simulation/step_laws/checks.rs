@@ -111,8 +111,7 @@ impl CheckLaws {
         let is_judged = std::mem::take(&mut self.has_begun) && self.is_calm;
         let is_judged = is_judged && rules.steps.is_empty();
         let last = now.checked_sub(up?).ok()?;
-        // It has come in this rollout.
-        let is_proven = self.has_passed(rules, image, (last, last), last);
+        let is_proven = self.has_passed(rules, image, (last, last));
         (is_judged && !is_proven).then(|| format!("done, but no gate has passed since {last}"))
     }
 
@@ -267,18 +266,16 @@ impl CheckLaws {
     }
 
     /// Whether all gates have passed after the end of a soak, by samples that reach back to the time
-    /// at which its last new pod was up, or to the begin of the rollout, which is not after its first
-    /// node began.
+    /// at which its last new pod was up.
     pub(super) fn has_passed(
         &self,
         rules: &Rules,
         image: u32,
         (last, end): (Timestamp, Timestamp),
-        begun_at: Timestamp,
     ) -> bool {
         let gates = rules.checks.iter().flat_map(|checks| &checks.gates);
         let passes = |gate: &CheckRule| {
-            let begins = last.max(begun_at) + SignedDuration::from_secs(gate.delay) + ROUNDED;
+            let begins = last + SignedDuration::from_secs(gate.delay) + ROUNDED;
             self.answers.iter().any(|it| {
                 let is_it = it.check == gate.name && it.image == image;
                 let is_pass = it.verdict == Verdict::Pass;

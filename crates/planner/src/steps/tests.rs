@@ -24,11 +24,13 @@ enum Is {
     Going,
     /// Updated, available since this second.
     New(i64),
+    /// The same, on a node that is not Ready, but counted.
+    Counted(i64),
     /// Outdated, on a node that is skipped.
     Skipped,
 }
 
-use Is::{Broken, Going, Intermediate, New, Old, Skipped};
+use Is::{Broken, Counted, Going, Intermediate, New, Old, Skipped};
 
 /// A cluster: names with their zones and states.
 struct World {
@@ -83,6 +85,7 @@ impl World {
                 is_desired: true,
                 standing: match is {
                     Skipped => NodeStanding::Skipped,
+                    Counted(_) => NodeStanding::Counted,
                     Old | Intermediate | Broken | Going | New(_) => NodeStanding::Ready,
                 },
                 is_unavailable: matches!(is, Going | Broken),
@@ -90,7 +93,9 @@ impl World {
                     Old | Skipped => NodeUpdate::Outdated { is_intermediate: false },
                     Intermediate | Broken => NodeUpdate::Outdated { is_intermediate: true },
                     Going => NodeUpdate::InProgress,
-                    New(since) => NodeUpdate::Updated { since: Some(at(*since).into()) },
+                    New(since) | Counted(since) => {
+                        NodeUpdate::Updated { since: Some(at(*since).into()) }
+                    }
                 },
                 restarts: 0,
                 pod_created: None,
@@ -465,4 +470,11 @@ fn gates_are_sampled_since_a_whole_second() {
     world.millis = 700;
     let sampled = world.evaluated(|evaluation, _| evaluation.sampled);
     assert_eq!(sampled.map(|sampled| sampled.since), Some(at(1_000)));
+}
+
+#[test]
+fn the_end_of_a_soak_is_said_though_no_node_of_the_domain_is_ready() {
+    let domains = json!({"domains": {"key": "zone", "soak": "60s"}});
+    let world = world(domains, &[("a", &[Counted(990)]), ("b", &[Old])]);
+    assert_eq!(world.next(), "step rest, a, soaks until 1970-01-01T00:17:40Z");
 }

@@ -154,8 +154,8 @@ pub(super) fn waits_for(evaluation: &Evaluation<'_>, input: &StepsInput<'_, '_>)
         waits.extend(soaking.map(|(number, domain)| {
             let until = domain.soaks_until.filter(|until| *until < Timestamp::MAX);
             let mut here = (0..input.nodes.len()).filter(|at| evaluation.domain_of[*at] == number);
-            let kind =
-                if here.any(|at| reachable(&at)) { WaitKind::Soak } else { WaitKind::ReadyNode };
+            let is_known = until.is_some() || here.any(|at| reachable(&at));
+            let kind = if is_known { WaitKind::Soak } else { WaitKind::ReadyNode };
             wait(kind, domain.name.name(), until)
         }));
     }
