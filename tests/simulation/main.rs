@@ -73,6 +73,7 @@ mod story;
 mod trial;
 mod upkeep;
 
+use std::ops::Range;
 use std::thread;
 
 use scenario::Scenario;
@@ -84,13 +85,19 @@ const SEEDS: u64 = 500;
 /// `cargo run --release --example soak -- --checks --stories`.
 const CHECKED: u64 = 2_000;
 
-/// The number of seeds: `SIMULATION_SEEDS`, or the default.
+/// A number in the environment, or the default.
 #[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
-fn seeds() -> u64 {
-    match std::env::var("SIMULATION_SEEDS") {
-        Ok(count) => count.parse().expect("SIMULATION_SEEDS is a number"),
-        Err(_) => SEEDS,
+fn setting(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(number) => number.parse().unwrap_or_else(|error| panic!("{name}={number}: {error}")),
+        Err(_) => default,
     }
+}
+
+/// The seeds to try: `SIMULATION_SEEDS` of them, from `SIMULATION_FROM` on.
+fn seeds() -> Range<u64> {
+    let first = setting("SIMULATION_FROM", 0);
+    first..first + setting("SIMULATION_SEEDS", SEEDS)
 }
 
 #[test]
@@ -98,7 +105,7 @@ fn the_laws_hold_for_every_seed() {
     let seeds = seeds();
     let threads = thread::available_parallelism().map_or(1, |it| it.get() as u64);
     let of_thread = |thread| {
-        (thread..seeds)
+        (seeds.start + thread..seeds.end)
             .step_by(usize::try_from(threads).unwrap())
             .find_map(|seed| shrink::broken(seed, seed < CHECKED, &[]))
     };
