@@ -22,8 +22,8 @@ use std::path::PathBuf;
 use checks::NotAWebhook;
 use cluster::{LockError, WriteError};
 use daemonset::model::{DaemonSetKey, NamespaceName, NodeName};
-use executor::PreflightError;
 use executor::permissions::Need;
+use executor::{PreflightError, Unreconciled};
 use planner::live_object::LiveObjectError;
 use planner::plan::{Guard, LockStatus, NoSuchRevision, Stale};
 use planner::roll::{RollError, WaveError};
@@ -271,10 +271,13 @@ pub(super) enum Error {
     #[error(transparent)]
     Preflight(#[from] PreflightError),
     /// The in-process controller could not adopt, create or delete the pods of an empty plan.
-    #[error(
-        "the pods of {_0} could not be reconciled within 30 s: requests fail, or the cluster is not observed"
-    )]
-    NotReconciled(DaemonSetKey),
+    #[error("the pods of {daemon_set} could not be reconciled within 30 s")]
+    NotReconciled {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// What kept it from being done.
+        source: Unreconciled,
+    },
     /// The DaemonSet was applied, but a new plan still has changes.
     #[error("{daemon_set} was applied, but still differs: {}", paths.join(", "))]
     StillDiffers {

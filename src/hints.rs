@@ -104,7 +104,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::PruneUnread(_) => vec![PRUNE_UNREAD.into()],
         Error::TimeIsOver(_)
         | Error::Interrupted
-        | Error::NotReconciled(_)
+        | Error::NotReconciled { .. }
         | Error::Remove { .. } => vec![RESUME.into()],
         Error::StillDiffers { .. } => vec!["see what differs: `ds-plan diff`".into()],
         Error::NotPermitted { missing, paused: _ } => permission_hints(missing),

@@ -91,7 +91,7 @@ impl Error {
             | Self::Answer(_)
             | Self::Declared(_)
             | Self::Preflight(_)
-            | Self::NotReconciled(_)
+            | Self::NotReconciled { .. }
             | Self::Remove { .. }
             | Self::Process(_) => Exit::Failed,
             Self::Stale(_)

@@ -40,7 +40,6 @@ mod pending_writes;
 mod sync_sender;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -48,7 +47,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use self::pending_writes::PendingWrites;
-use self::sync_sender::SyncSender;
+use self::sync_sender::{Sent, SyncSender};
+use super::Unreconciled;
 use super::rest::rest;
 use cluster::{Lock, Observer};
 use daemonset::controller::Owner;
@@ -81,8 +81,8 @@ const INTERRUPTED_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct InProcessController {
     work: JoinSet<()>,
     commands: watch::Sender<Command>,
-    /// Whether nothing was left to do at the last sync.
-    is_reconciled: Arc<AtomicBool>,
+    /// Why something is left to do; none if nothing is.
+    unreconciled: watch::Receiver<Option<Unreconciled>>,
     /// Messages about pods that could not be created, worded as upstream.
     pub(super) create_failures: mpsc::UnboundedReceiver<String>,
 }
@@ -93,11 +93,11 @@ impl InProcessController {
         let (failures_sender, create_failures) = mpsc::unbounded_channel();
         let (commands, command) = watch::channel(Command::default());
         let sender = SyncSender::new(key.clone(), lock.writer(), failures_sender);
-        let is_reconciled = Arc::new(AtomicBool::new(false));
-        let (lock, reconciled) = (Arc::clone(lock), Arc::clone(&is_reconciled));
+        let (left, unreconciled) = watch::channel(Some(Unreconciled::NotObserved));
+        let lock = Arc::clone(lock);
         let mut work = JoinSet::new();
-        work.spawn(Work { key, lock, observer, sender, command, is_reconciled: reconciled }.run());
-        Self { work, commands, is_reconciled, create_failures }
+        work.spawn(Work { key, lock, observer, sender, command, left }.run());
+        Self { work, commands, unreconciled, create_failures }
     }
 
     /// Sets the actions that the run allows from now on.
@@ -112,9 +112,9 @@ impl InProcessController {
     }
 
     /// Takes the allowed actions that are possible at once, and stops. After an interrupt the time
-    /// limit is short, because the user waits. Returns whether nothing was left to do but to wait for
-    /// terminating pods: false if requests failed, or the cluster could not be observed.
-    pub(super) async fn drain(mut self, allowed_actions: AllowedActions) -> bool {
+    /// limit is short, because the user waits. Returns why something is left to do, other than to wait
+    /// for terminating pods.
+    pub(super) async fn drain(mut self, allowed_actions: AllowedActions) -> Option<Unreconciled> {
         self.commands.send_modify(|command| {
             command.allowed_actions = allowed_actions;
             command.ends = true;
@@ -124,7 +124,7 @@ impl InProcessController {
             AllowedActions::Reconcile | AllowedActions::ReconcileAndSurge => DRAIN_TIMEOUT,
         };
         let _ = tokio::time::timeout(limit, self.work.join_next()).await;
-        self.is_reconciled.load(Ordering::Relaxed)
+        self.unreconciled.borrow().clone()
     }
 }
 
@@ -143,7 +143,8 @@ struct Work {
     observer: Observer,
     sender: SyncSender,
     command: watch::Receiver<Command>,
-    is_reconciled: Arc<AtomicBool>,
+    /// Why something is left to do.
+    left: watch::Sender<Option<Unreconciled>>,
 }
 
 /// The state of the controller between two syncs.
@@ -159,8 +160,10 @@ struct LoopState {
 enum Decision {
     /// Nothing to do.
     Idle,
-    /// Wait until writes are observed, the watches are current, or actions are allowed.
-    Wait,
+    /// Wait until actions are allowed.
+    NotAllowed,
+    /// Wait until requests may be sent.
+    Wait(Unreconciled),
     /// A pod is terminating: after that its node may need another, and the status changes.
     WaitForPod,
     /// Send these requests; with the status that was observed.
@@ -172,11 +175,19 @@ impl Work {
         let mut state = LoopState::default();
         loop {
             let (decision, nodes) = self.look(&mut state);
-            let is_reconciled = matches!(decision, Decision::Idle | Decision::WaitForPod);
-            self.is_reconciled.store(is_reconciled, Ordering::Relaxed);
             let longest = match decision {
-                Decision::Idle if self.command.borrow().ends => return,
-                Decision::Idle | Decision::Wait | Decision::WaitForPod => LONGEST_SLEEP,
+                Decision::NotAllowed => LONGEST_SLEEP,
+                Decision::Wait(why) => {
+                    self.left.send_replace(Some(why));
+                    LONGEST_SLEEP
+                }
+                Decision::Idle | Decision::WaitForPod => {
+                    self.left.send_replace(None);
+                    if matches!(decision, Decision::Idle) && self.command.borrow().ends {
+                        return;
+                    }
+                    LONGEST_SLEEP
+                }
                 Decision::Send(sync_requests, status) => {
                     self.send(*sync_requests, status, &mut state).await
                 }
@@ -193,13 +204,20 @@ impl Work {
 
     /// Decides on the current view; returns the number of nodes too.
     fn look(&self, state: &mut LoopState) -> (Decision, usize) {
-        let is_current = self.observer.is_current() && self.lock.is_fresh();
+        let is_current = self.observer.is_current();
+        let is_locked = self.lock.is_fresh();
         let command = self.command.borrow();
         self.observer.look(|view| {
             let snapshot = &view.snapshot;
             let (now, nodes) = (snapshot.observed_at, snapshot.nodes.len());
-            if !is_current || !state.pending_writes.is_seen(snapshot, now) {
-                return (Decision::Wait, nodes);
+            if !is_current {
+                return (Decision::Wait(Unreconciled::NotObserved), nodes);
+            }
+            if !is_locked {
+                return (Decision::Wait(Unreconciled::LockNotRenewed), nodes);
+            }
+            if !state.pending_writes.is_seen(snapshot, now) {
+                return (Decision::Wait(Unreconciled::WritesNotObserved), nodes);
             }
             let sees = Sees { snapshot, nodes_version: view.nodes_version, key: &self.key, now };
             (decide(&sees, &command, state), nodes)
@@ -213,9 +231,18 @@ impl Work {
         status: DaemonSetStatus,
         state: &mut LoopState,
     ) -> Duration {
-        let sent = self.sender.send(&mut sync_requests, &status).await;
-        state.pending_writes.expect(sent, self.now());
-        if sync_requests.failed {
+        // While it is tried again, the failure says more.
+        self.left.send_if_modified(|left| {
+            let has_failed = matches!(left, Some(Unreconciled::RequestFailed(_)));
+            if !has_failed {
+                *left = Some(Unreconciled::NotAnswered);
+            }
+            !has_failed
+        });
+        let Sent { written, failure } = self.sender.send(&mut sync_requests, &status).await;
+        state.pending_writes.expect(written, self.now());
+        if let Some(why) = failure {
+            self.left.send_replace(Some(Unreconciled::RequestFailed(why)));
             let wait = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(state.failures));
             state.failures = state.failures.saturating_add(1);
             tokio::time::sleep(wait.min(LONGEST_SLEEP)).await;
@@ -243,7 +270,7 @@ fn decide(sees: &Sees<'_>, command: &Command, state: &mut LoopState) -> Decision
     let allowed_actions = command.allowed_actions;
     let Sees { snapshot, nodes_version, key, now } = *sees;
     if allowed_actions == AllowedActions::None {
-        return Decision::Wait;
+        return Decision::NotAllowed;
     }
     let live = snapshot.daemon_set(key).filter(|live| live.managed_by == ManagedBy::DsApply);
     let Some(live) = live else { return Decision::Idle };
@@ -426,7 +453,7 @@ mod tests {
         let look = |allowed_actions| {
             decide(&sees(&snapshot), &command(allowed_actions), &mut LoopState::default())
         };
-        assert!(matches!(look(AllowedActions::None), Decision::Wait));
+        assert!(matches!(look(AllowedActions::None), Decision::NotAllowed));
         assert!(matches!(look(AllowedActions::Reconcile), Decision::Send(..)));
     }
 

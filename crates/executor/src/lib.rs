@@ -306,8 +306,29 @@ async fn failed_create(controller: Option<&mut InProcessController>) -> Option<S
     }
 }
 
+/// Why the pods of a DaemonSet were not reconciled within half a minute.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreconciled {
+    /// No watch of the cluster was current.
+    #[error("the cluster was not observed")]
+    NotObserved,
+    /// The lock was not renewed recently enough for requests.
+    #[error("the lock was not renewed in time")]
+    LockNotRenewed,
+    /// A request failed; its message.
+    #[error("{0}")]
+    RequestFailed(String),
+    /// Requests were sent, and not answered.
+    #[error("requests were not answered")]
+    NotAnswered,
+    /// The watches did not show what requests have written.
+    #[error("what was written was not observed")]
+    WritesNotObserved,
+}
+
 /// Reconciles a DaemonSet that no DaemonSet controller acts on, as far as possible at once: adopts
-/// orphans, and updates the history and the status. Returns whether that was done within half a minute.
+/// orphans, and updates the history and the status. Returns why it could not be done in half a minute,
+/// if it was not.
 ///
 /// # Errors
 /// The lock was lost before that was done.
@@ -315,13 +336,13 @@ pub async fn reconcile(
     key: &DaemonSetKey,
     lock: &Arc<Lock>,
     observer: Observer,
-) -> Result<bool, LockError> {
-    let reconciled =
+) -> Result<Option<Unreconciled>, LockError> {
+    let drained =
         InProcessController::begin(key.clone(), lock, observer).drain(AllowedActions::Reconcile);
     tokio::select! {
         biased;
         () = lock.lost() => Err(LockError::Lost { daemon_set: key.clone() }),
-        is_reconciled = reconciled => Ok(is_reconciled),
+        unreconciled = drained => Ok(unreconciled),
     }
 }
 

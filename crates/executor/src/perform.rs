@@ -268,9 +268,10 @@ fn failure(error: &WriteError) -> Failure {
     }
 }
 
-pub(super) fn with_sources(error: &WriteError) -> String {
+/// The message of an error and of its causes.
+pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
+    let mut source = error.source();
     while let Some(error) = source {
         text = format!("{text}: {error}");
         source = error.source();

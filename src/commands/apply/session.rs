@@ -354,7 +354,8 @@ impl Session {
     /// Reconciles the pods of a DaemonSet that is managed by `ds-apply` and does not change.
     ///
     /// # Errors
-    /// The cluster cannot be watched, another run took the lock, it was interrupted, or took too long.
+    /// The cluster cannot be watched, another run took the lock, it was interrupted, or was not done in
+    /// time.
     pub(super) async fn reconcile(
         &mut self,
         owner: &Owner<'_>,
@@ -362,8 +363,9 @@ impl Session {
     ) -> Result<(), Error> {
         let observer = self.observe(owner, Beside::default()).await?;
         let reconcile = executor::reconcile(owner.key, lock, observer);
-        let is_reconciled = self.unless_interrupted(async |_, _| Ok(reconcile.await?)).await?;
-        is_reconciled.then_some(()).ok_or_else(|| Error::NotReconciled(owner.key.clone()))
+        let unreconciled = self.unless_interrupted(async |_, _| Ok(reconcile.await?)).await?;
+        let failed = |source| Error::NotReconciled { daemon_set: owner.key.clone(), source };
+        unreconciled.map_or(Ok(()), |source| Err(failed(source)))
     }
 
     /// Starts to watch a DaemonSet and its related objects, and the pods beside it.

@@ -15,6 +15,15 @@ use daemonset::model::{DaemonSetKey, DaemonSetStatus, NamespaceName, REVISION_HA
 /// The result of a request: its visible effect, if any.
 type Done = Result<Option<Written>, WriteError>;
 
+/// The result of the requests of a sync.
+#[derive(Default)]
+pub(super) struct Sent {
+    /// The visible effects.
+    pub written: Vec<Written>,
+    /// Why the first request failed that did, if any.
+    pub failure: Option<String>,
+}
+
 /// Sends requests under the lock.
 pub(super) struct SyncSender {
     key: DaemonSetKey,
@@ -31,17 +40,17 @@ impl SyncSender {
         Self { key, writer, create_failures }
     }
 
-    /// Sends all requests, except those that a failure skips; returns the visible effects. `status`
-    /// is the observed one.
+    /// Sends all requests, except those that a failure skips. `status` is the observed one.
     pub(super) async fn send(
         &self,
         sync_requests: &mut SyncRequests,
         status: &DaemonSetStatus,
-    ) -> Vec<Written> {
-        let mut written = Vec::new();
-        if !self.may_adopt(sync_requests).await {
+    ) -> Sent {
+        let mut sent = Sent::default();
+        if let Err(why) = self.may_adopt(sync_requests).await {
             sync_requests.failed = true;
-            return written;
+            sent.failure = Some(why);
+            return sent;
         }
         while let Some(Batch { stage, requests }) = sync_requests.batches.pop_front() {
             let answers =
@@ -49,10 +58,11 @@ impl SyncSender {
             let mut failed = false;
             for (request, answer) in requests.iter().zip(answers) {
                 match answer {
-                    Ok(seen) => written.extend(seen),
+                    Ok(seen) => sent.written.extend(seen),
                     Err(error) => {
                         failed = true;
                         self.report_failed_create(request, &error);
+                        sent.failure.get_or_insert_with(|| with_sources(&error));
                     }
                 }
             }
@@ -60,17 +70,24 @@ impl SyncSender {
                 sync_requests.fail(stage);
             }
         }
-        written
+        sent
     }
 
     /// Checks before an adoption that the owner still exists: a deleted owner would take the object
     /// with it (upstream: `RecheckDeletionTimestamp`).
-    async fn may_adopt(&self, sync_requests: &SyncRequests) -> bool {
+    async fn may_adopt(&self, sync_requests: &SyncRequests) -> Result<(), String> {
         let mut requests = sync_requests.batches.iter().flat_map(|batch| &batch.requests);
         let adopts = requests.any(|request| {
             matches!(request, Request::AdoptPod { .. } | Request::AdoptRevision { .. })
         });
-        !adopts || self.writer.has_record(&self.key, &sync_requests.uid).await.unwrap_or(false)
+        if !adopts {
+            return Ok(());
+        }
+        match self.writer.has_record(&self.key, &sync_requests.uid).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("its record was deleted or replaced".into()),
+            Err(error) => Err(with_sources(&error)),
+        }
     }
 
     async fn perform(

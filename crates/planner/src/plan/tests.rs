@@ -281,8 +281,11 @@ fn orphans_are_adopted_and_other_pods_released() {
     cluster.pods[1].labels = labels(OTHERS);
     let plan = after(&mut cluster, |_| {});
     assert_eq!(lines(&plan), ["node-1 + noPod"]);
-    let codes: Vec<&str> = plan.warnings.iter().map(|warning| warning.code.as_str()).collect();
-    assert_eq!(codes, ["adoptsOrphans", "releasesPods"]);
+    let warnings: Vec<_> = plan.warnings.iter().map(|it| (&*it.code, &*it.message)).collect();
+    let adopts = "default/foo adopts 1 pod that matches its selector and has no owner";
+    let lets_go =
+        "default/foo releases 1 pod that no longer matches its selector; it keeps running";
+    assert_eq!(warnings, [("adoptsOrphans", adopts), ("releasesPods", lets_go)]);
     let released = &plan.daemon_sets[0].nodes[0].pods[0];
     assert_eq!((released.fate, released.reason.reason.code()), (Fate::Keep, "released"));
 }
@@ -300,7 +303,12 @@ fn pods_and_revisions_of_a_deleted_daemon_set_are_adopted() {
     let one = &plan.daemon_sets[0];
     assert_eq!((one.change, one.revision.kind), (Change::Create, RevisionKind::Unchanged));
     assert_eq!(lines(&plan), Vec::<String>::new());
-    assert_eq!(plan.warnings[0].code, "adoptsOrphans");
+    let Warning { code, message, .. } = &plan.warnings[0];
+    assert_eq!(code, "adoptsOrphans");
+    assert!(
+        message.ends_with("adopts 2 pods that match its selector and have no owner"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -200,9 +200,12 @@ fn about_pods(
         warn("adoptsOrphans", message, nodes_of(&daemon_set_view.pods.adopted));
     }
     if !daemon_set_view.pods.released.is_empty() {
+        let pods = daemon_set_view.pods.released.len();
         let message = format!(
-            "{key} releases {} that no longer match its selector; they keep running",
-            count(daemon_set_view.pods.released.len(), "pod")
+            "{key} releases {} that no longer {} its selector; {} running",
+            count(pods, "pod"),
+            agree(pods, "matches", "match"),
+            agree(pods, "it keeps", "they keep"),
         );
         warn("releasesPods", message, nodes_of(&daemon_set_view.pods.released));
     }
@@ -320,7 +323,8 @@ fn conflict_words(namespace: &NamespaceName, conflict: &Conflict<'_>) -> String 
 }
 
 fn orphans(pods: usize) -> String {
-    format!("{} that match its selector and have no owner", count(pods, "pod"))
+    let words = agree(pods, "matches its selector and has", "match its selector and have");
+    format!("{} that {words} no owner", count(pods, "pod"))
 }
 
 fn nodes_of(pods: &[&Pod]) -> Vec<NodeName> {

@@ -24,6 +24,7 @@ fn rollouts_without_a_controller() {
             history_is_pruned,
             killed,
             deleted,
+            not_adopted,
         ] {
             scope.spawn(move || scenario(plane));
         }
@@ -240,4 +241,47 @@ fn deleted(plane: &ControlPlane) {
         agent.kubectl(&["get", "configmap", "-l", "ds-plan.dev/record", "--output=name"])
     });
     wait_for("one agent's pods", SOON, NODES, || agent.pods().len());
+}
+
+/// Admission that lets no pod of the namespace change.
+const UNCHANGED: &str = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: unchanged}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: not-adopted}}
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}
+  validations:
+  - expression: "false"
+    message: no pod may change
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: unchanged}
+spec: {policyName: unchanged, validationActions: [Deny]}
+"#;
+
+/// Nothing is left to roll out, but an orphan cannot be adopted: the run fails, and says why.
+fn not_adopted(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "not-adopted");
+    let version = manifest("not-adopted", "v1", &at_most("1"));
+    agent.apply(&version, &[], 0);
+    let name = agent.pods()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let orphan = r#"{"metadata": {"ownerReferences": null}}"#;
+    agent.kubectl(&["patch", "pod", &name, "--patch", orphan]);
+    plane.kubectl_stdin(&["apply", "-f", "-"], UNCHANGED);
+    wait_until("the policy to take effect", SOON, || {
+        let label = ["--namespace=not-adopted", "label", "--dry-run=server", "pod", &name, "a=b"];
+        !plane.try_kubectl(&label).status.success()
+    });
+    let text = output_text(&agent.apply(&version, &[], 1));
+    for said in [
+        "not-adopted/agent adopts 1 pod that matches its selector and has no owner",
+        "the pods of not-adopted/agent could not be reconciled within 30 s",
+        "no pod may change",
+    ] {
+        assert!(text.contains(said), "{text}");
+    }
 }
