@@ -48,8 +48,8 @@ use tokio::task::JoinSet;
 
 use self::pending_writes::PendingWrites;
 use self::sync_sender::{Sent, SyncSender};
-use super::Unreconciled;
 use super::rest::rest;
+use super::unreconciled::Unreconciled;
 use cluster::{Lock, Observer};
 use daemonset::controller::Owner;
 use daemonset::controller::backoff::{Backoff, FailedPods};
@@ -243,6 +243,8 @@ impl Work {
         state.pending_writes.expect(written, self.now());
         if let Some(why) = failure {
             self.left.send_replace(Some(Unreconciled::RequestFailed(why)));
+        }
+        if sync_requests.failed {
             let wait = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(state.failures));
             state.failures = state.failures.saturating_add(1);
             tokio::time::sleep(wait.min(LONGEST_SLEEP)).await;

@@ -11,6 +11,7 @@ pub mod permissions;
 mod prepare;
 mod rest;
 mod shared;
+mod unreconciled;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use rest::rest;
 pub use ask::{Ask, Asked};
 pub use prepare::{PreflightError, Trial, force_conflicts, preflight, try_pod};
 pub use shared::{Member, Seat, SharedRun, together};
+pub use unreconciled::Unreconciled;
 
 /// Reason of the event for a pod that could not be created (upstream: `FailedCreatePodReason`).
 const FAILED_CREATE: &str = "FailedCreate";
@@ -304,26 +306,6 @@ async fn failed_create(controller: Option<&mut InProcessController>) -> Option<S
         Some(controller) => controller.create_failures.recv().await,
         None => std::future::pending().await,
     }
-}
-
-/// Why the pods of a DaemonSet were not reconciled within half a minute.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unreconciled {
-    /// No watch of the cluster was current.
-    #[error("the cluster was not observed")]
-    NotObserved,
-    /// The lock was not renewed recently enough for requests.
-    #[error("the lock was not renewed in time")]
-    LockNotRenewed,
-    /// A request failed; its message.
-    #[error("{0}")]
-    RequestFailed(String),
-    /// Requests were sent, and not answered.
-    #[error("requests were not answered")]
-    NotAnswered,
-    /// The watches did not show what requests have written.
-    #[error("what was written was not observed")]
-    WritesNotObserved,
 }
 
 /// Reconciles a DaemonSet that no DaemonSet controller acts on, as far as possible at once: adopts
