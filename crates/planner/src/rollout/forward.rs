@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::decision::{Decision, Flow, Halt, is_template};
 use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
-use super::notes::started_at;
+use super::notes::{is_of, started_at};
 use super::observed_cluster::ObservedCluster;
 use super::outcome::{Attempt, Interference, Outcome};
 use super::pace::Paced;
@@ -221,8 +222,9 @@ impl<'w> Decision<'_, 'w> {
     }
 
     /// Whether an earlier run has rolled out the live template, which has no pause: its revision has the
-    /// provenance, and no more nodes are outdated than may have been not Ready at its end. Of another
-    /// client's rollout, or one that another client has continued, it is not known that it was good.
+    /// provenance, and either its end is noted, or no more nodes are outdated than may have been not Ready
+    /// then. Of another client's rollout, or one that another client has continued, it is not known that
+    /// it was good.
     fn was_complete(&self, live: &'w DaemonSet, claimed: &[&Revision]) -> bool {
         let revision = of_template(live.spec.template.raw(), claimed).1.pop();
         let is_ours = |it: &Revision| it.annotations.get(PLAN_DIGEST_ANNOTATION).is_some();
@@ -233,10 +235,24 @@ impl<'w> Decision<'_, 'w> {
             return false;
         }
         let view = self.look(live);
+        if self.has_ended(&view) {
+            return true;
+        }
         let is_outdated = |it: &&NodeView<'_>| matches!(it.pod_state, PodState::Outdated(_));
         let outdated = count(view.node_views.iter().filter(is_outdated));
         let skippable = self.task.policy.skip_unready_nodes.of(view.desired);
         outdated <= skippable + view.allowed
+    }
+
+    /// Whether the end of the rollout of the live template is noted, however many nodes were not Ready
+    /// then. An outdated pod that was created later would be of another client's rollout.
+    fn has_ended(&self, view: &RolloutView<'_>) -> bool {
+        let template = view.live.spec.template.raw();
+        let note = self.state.note.as_ref().filter(|note| is_of(Some(note), template));
+        let note = note.filter(|note| !note.is_under_way(&note.template));
+        let Some(end) = note.and_then(|note| note.approvals_void_before) else { return false };
+        let mut outdated = view.node_views.iter().filter_map(NodeView::outdated_pod);
+        outdated.all(|pod| pod.created.is_some_and(|created| Timestamp::from(created) <= end))
     }
 
     pub(super) fn new_pause(
