@@ -78,7 +78,8 @@ use std::thread;
 
 use scenario::Scenario;
 
-/// The default number of seeds: a debug build takes some minutes, most of them for stories.
+/// The default number of seeds: a debug build takes some minutes, most of them for stories. `.ci/run`
+/// tries those after them, too.
 const SEEDS: u64 = 500;
 
 /// The stories of the seeds before this one have checks and pulls. More of them are tried by
