@@ -81,6 +81,7 @@ pub use history::{
 pub use input::{Detail, Input, NotFound, Prune};
 pub use lock::LockStatus;
 pub use measures::{Measured, RolloutState, measures};
+pub(crate) use pause::restored_at;
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
 pub use policy_progress::{PolicyProgress, StepApproval};
 pub use prune::source_paths;

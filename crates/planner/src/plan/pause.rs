@@ -19,6 +19,9 @@ use crate::steps::WaitsFor;
 use crate::time::next_whole_second;
 use daemonset::model::{DaemonSet, FIELD_MANAGER, RevisionRef, UpdateStrategy, short_commit};
 
+/// The type of the update strategy, in the `fieldsV1` of `managedFields`.
+const STRATEGY_TYPE: &str = "/f:spec/f:updateStrategy/f:type";
+
 /// The value of the annotation: the rollout in progress, and the strategy to restore.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -99,7 +102,7 @@ impl PausedRollout {
     pub fn of(live: &DaemonSet) -> Result<Option<Self>, PausedRolloutError> {
         let Some(text) = live.annotations.get(ROLLOUT_ANNOTATION) else { return Ok(None) };
         let paused = live.spec.update_strategy == UpdateStrategy::OnDelete;
-        if !paused || is_ours(live, "/f:spec/f:updateStrategy/f:type") == Some(false) {
+        if !paused || is_ours(live, STRATEGY_TYPE) == Some(false) {
             return Ok(None);
         }
         let pause: Self = serde_json::from_str(text).map_err(PausedRolloutError)?;
@@ -133,9 +136,28 @@ pub(super) fn waits_since(live: &DaemonSet, pause: &PausedRollout) -> Option<Tim
         PauseState::Paused | PauseState::Aborted => return None,
         PauseState::Waiting => {}
     }
-    let entries = live.raw.pointer("/metadata/managedFields").and_then(Value::as_array)?;
+    last_write(managed_fields(live)?)
+}
+
+/// The end of the last rollout at the latest: the time of the last apply by `ds-apply`, which has restored
+/// the update strategy of a DaemonSet that is not paused. `None` if another field manager has written
+/// the strategy, too, and may have ended the pause; or if the managed fields are not known.
+pub(crate) fn restored_at(live: &DaemonSet) -> Option<Timestamp> {
+    let entries = managed_fields(live)?;
+    let mut others = entries.iter().filter(|entry| !is_own_apply(entry));
+    let is_others = others.any(|entry| entry["fieldsV1"].pointer(STRATEGY_TYPE).is_some());
+    let is_only_ours = is_ours(live, STRATEGY_TYPE) == Some(true) && !is_others;
+    is_only_ours.then(|| last_write(entries))?
+}
+
+fn last_write(entries: &[Value]) -> Option<Timestamp> {
     let ours = entries.iter().filter(|entry| entry["manager"] == FIELD_MANAGER);
     ours.filter_map(|entry| entry["time"].as_str()?.parse().ok()).max()
+}
+
+fn managed_fields(live: &DaemonSet) -> Option<&[Value]> {
+    let entries = live.raw.pointer("/metadata/managedFields").and_then(Value::as_array)?;
+    Some(entries)
 }
 
 /// The annotation's key, escaped for a JSON pointer.
@@ -145,14 +167,16 @@ fn escaped() -> String {
 
 /// Whether `ds-apply` owns a field by server-side apply; `None` without `managedFields`.
 fn is_ours(live: &DaemonSet, field: &str) -> Option<bool> {
-    let entries = live.raw.pointer("/metadata/managedFields").and_then(Value::as_array)?;
-    let applied = |entry: &&Value| {
-        entry["manager"] == FIELD_MANAGER
-            && entry["operation"] == "Apply"
-            && entry.get("subresource").is_none_or(|it| it == "")
-    };
-    let mut applied = entries.iter().filter(applied);
+    let entries = managed_fields(live)?;
+    let mut applied = entries.iter().filter(|it| is_own_apply(it));
     (!entries.is_empty()).then(|| applied.any(|entry| entry["fieldsV1"].pointer(field).is_some()))
+}
+
+/// Whether an entry of `managedFields` is that of `ds-apply` by server-side apply.
+fn is_own_apply(entry: &Value) -> bool {
+    entry["manager"] == FIELD_MANAGER
+        && entry["operation"] == "Apply"
+        && entry.get("subresource").is_none_or(|it| it == "")
 }
 
 /// The DaemonSet with the declared update strategy, so that the `OnDelete` of a pause is not shown

@@ -24,7 +24,7 @@ use super::task::{Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, count, of_template};
 use crate::annotations::{PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
 use crate::extent::Extent;
-use crate::plan::{PauseState, PausedRollout, Wave};
+use crate::plan::{PauseState, PausedRollout, Wave, restored_at};
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::revision_data::{Matching, matches};
@@ -222,7 +222,7 @@ impl<'w> Decision<'_, 'w> {
     }
 
     /// Whether an earlier run has rolled out the live template, which has no pause: its revision has the
-    /// provenance, and either its end is noted, or no more nodes are outdated than may have been not Ready
+    /// provenance, and either its end is known, or no more nodes are outdated than may have been not Ready
     /// then. Of another client's rollout, or one that another client has continued, it is not known that
     /// it was good.
     fn was_complete(&self, live: &'w DaemonSet, claimed: &[&Revision]) -> bool {
@@ -244,13 +244,19 @@ impl<'w> Decision<'_, 'w> {
         outdated <= skippable + view.allowed
     }
 
-    /// Whether the end of the rollout of the live template is noted, however many nodes were not Ready
-    /// then. An outdated pod that was created later would be of another client's rollout.
+    /// Whether the end of the rollout of the live template is known, however many nodes were not Ready
+    /// then: from its note, or, if the note is lost, because only `ds-apply` has written the strategy: it
+    /// ends a pause, which a surge does not have, at the end. An outdated pod that was created later would be
+    /// of another client's rollout.
     fn has_ended(&self, view: &RolloutView<'_>) -> bool {
-        let template = view.live.spec.template.raw();
-        let note = self.state.note.as_ref().filter(|note| is_of(Some(note), template));
+        let live = view.live;
+        let note = self.state.note.as_ref();
+        let note = note.filter(|note| is_of(Some(note), live.spec.template.raw()));
         let note = note.filter(|note| !note.is_under_way(&note.template));
-        let Some(end) = note.and_then(|note| note.approvals_void_before) else { return false };
+        let noted = note.and_then(|note| note.approvals_void_before);
+        let had_pause = !allows_surge(&live.spec.update_strategy);
+        let restored = || had_pause.then(|| restored_at(live)).flatten();
+        let Some(end) = noted.or_else(restored) else { return false };
         let mut outdated = view.node_views.iter().filter_map(NodeView::outdated_pod);
         outdated.all(|pod| pod.created.is_some_and(|created| Timestamp::from(created) <= end))
     }

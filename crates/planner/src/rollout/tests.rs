@@ -5,6 +5,7 @@ mod budget;
 mod careful;
 mod check_laws;
 mod checks;
+mod ended;
 mod failed_requests;
 mod failing_before;
 mod failures;

@@ -14,7 +14,7 @@ use crate::steps::WaitKind;
 use daemonset::model::{OnFailure, PodReadiness, PolicySpec};
 
 /// A canary that soaks, and a gate.
-fn gated(change: &Value) -> PolicySpec {
+pub(super) fn gated(change: &Value) -> PolicySpec {
     let mut gate = json!({
         "name": "errors", "interval": "10s",
         "prometheus": {"address": "https://prom.example", "query": "errors", "max": 1},
@@ -283,42 +283,6 @@ fn the_last_gates_are_asked_though_nodes_that_are_not_ready_stay_outdated() {
         assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Gate], 2), "{max}");
         assert_eq!(*later(first, 120, &policy).outcome(), Outcome::Done, "{max}");
     }
-}
-
-/// Three of four nodes are not Ready when a rollout ends, more than are skipped, and come back with their
-/// old pods.
-fn many_come_back(policy: &PolicySpec) -> Sim {
-    let mut sim = Sim::of(4, &json!(1));
-    let away = ["node-1", "node-2", "node-3"];
-    let old = away.map(|node| sim.pod_on(node).clone());
-    let mut first = Run::apply(sim, "v2").with(|task| task.policy = policy.clone());
-    first.look();
-    first.until(|run| run.images().get("v2") == Some(&1));
-    (1..4).for_each(|at| first.sim.set_ready(at, false));
-    let first = first.finish();
-    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Gate], 1));
-    let mut done = later(first, 120, policy);
-    assert_eq!((done.outcome(), done.deletes.len()), (&Outcome::Done, 0));
-    (1..4).for_each(|at| done.sim.set_ready(at, true));
-    // As if no controller had replaced them meanwhile (`managedBy: ds-apply`).
-    away.iter().zip(old).for_each(|(node, old)| *done.sim.pod_on(node) = old);
-    done.sim
-}
-
-/// Found by story 277702: the template before was put back while the last gates were waited for.
-#[test]
-fn what_is_noted_as_done_is_the_last_good_one_however_many_nodes_come_back() {
-    let policy = PolicySpec { steps: Vec::new(), ..gated(&json!({"delay": "100s"})) };
-    let again = run(many_come_back(&policy), "v2", &policy);
-    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Gate], 3));
-    assert_eq!(again.sim.live_image(), "v2");
-    assert_eq!(*later(again, 120, &policy).outcome(), Outcome::Done);
-    // But an old pod that is newer than the end is of another client's rollout.
-    let mut sim = many_come_back(&policy);
-    let now = sim.now();
-    sim.pod_on("node-1").created = Some(now.into());
-    let again = run(sim, "v2", &policy);
-    assert_eq!((waits(&again), again.sim.live_image()), (vec![WaitKind::Gate], "v1".to_owned()));
 }
 
 #[test]

@@ -358,6 +358,12 @@ impl Sim {
         Arc::make_mut(&mut self.cluster.daemon_set.raw)["spec"]["updateStrategy"] = strategy;
     }
 
+    /// Until the next write.
+    pub(super) fn set_managed_fields(&mut self, entries: Vec<Value>) {
+        Arc::make_mut(&mut self.cluster.daemon_set.raw)["metadata"]["managedFields"] =
+            entries.into();
+    }
+
     /// `kubectl rollout restart`.
     pub(super) fn restart(&mut self) {
         let restart = json!({"kubectl.kubernetes.io/restartedAt": self.now().to_string()});
