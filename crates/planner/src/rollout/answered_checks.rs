@@ -61,6 +61,15 @@ impl Checks {
         if answer == CheckAnswer::Pass {
             self.passed.entry(step.clone()).or_default().insert(name.clone(), *until);
         }
+        // Also if it is not needed any more: while something else holds the nodes back, none is asked for.
+        match answer {
+            CheckAnswer::Unknown(_) => {
+                self.unknown_since.entry(name.clone()).or_insert(*until);
+            }
+            CheckAnswer::Pass | CheckAnswer::Fail(_) => {
+                self.unknown_since.remove(name);
+            }
+        }
         let after = |at| later(at, check.interval.0.into());
         let counts_until = if now < after(*until) { after(*until) } else { after(now) };
         self.answered.insert(name.clone(), Answered { step, until: *until, counts_until, answer });

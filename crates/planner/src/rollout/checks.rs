@@ -115,8 +115,6 @@ impl Decision<'_, '_> {
         asking.preconditions(policy);
         let Asking { decision, evaluation, questions, failed, missing, found, updated, .. } =
             asking;
-        let known: BTreeSet<&str> = policy.checks().map(|it| it.name.as_str()).collect();
-        evaluation.note.unknown_since.retain(|name, _| known.contains(name.as_str()));
         if !questions.is_empty() {
             decision.push(Effect::Ask(questions));
         }
@@ -139,7 +137,7 @@ impl Decision<'_, '_> {
         Checked { missing, adds_wait, has_failed }
     }
 
-    /// Adds since when checks are unknown, as far as this run knows, or the note or the pause of an earlier
+    /// Sets since when checks are unknown, as far as this run knows, or the note or the pause of an earlier
     /// one: the note of a rollout that another commit has replaced says nothing about this template.
     pub(super) fn recall_unknown(&mut self, note: &mut StepsNote) {
         if !std::mem::replace(&mut self.state.checks.has_recalled, true) {
@@ -153,9 +151,7 @@ impl Decision<'_, '_> {
             let all = unknown.chain(noted).filter(|(check, _)| known.contains(check));
             self.state.checks.unknown_since.extend(all);
         }
-        for (check, since) in &self.state.checks.unknown_since {
-            note.unknown_since.entry(check.clone()).or_insert(*since);
-        }
+        note.unknown_since.clone_from(&self.state.checks.unknown_since);
     }
 
     /// The outcome of a run that waits: paused, if a check has been unknown for too long.

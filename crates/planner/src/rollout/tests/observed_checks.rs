@@ -182,7 +182,7 @@ fn the_last_step_is_done_after_its_gate_has_passed() {
     assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 2));
 }
 
-fn condition(sim: &mut Sim, at: usize, status: &str) {
+pub(super) fn condition(sim: &mut Sim, at: usize, status: &str) {
     let since = Some(sim.now().into());
     let kind = "NetworkUnavailable".into();
     sim.cluster.nodes[at].conditions =

@@ -1,12 +1,14 @@
 //! Checks that are unknown for longer than `unknownFor`: since when, over several runs.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::checks::later;
+use super::observed_checks::condition;
 use super::run::{Post, Run};
 use super::sim::{Measured, Sim};
 use super::steps::{policy, run, waits};
+use crate::checks::CheckFinding;
 use crate::rollout::{Outcome, PauseReason};
 use crate::steps::WaitKind;
 use daemonset::model::{Deadline, PolicySpec};
@@ -149,4 +151,68 @@ fn a_check_that_has_answered_is_not_noted_as_unknown() {
     let busy = later(down, 10, &policy);
     assert_eq!(waits(&busy), [WaitKind::Precondition]);
     assert!(busy.sim.note.as_ref().unwrap().unknown_since.is_empty());
+}
+
+/// The precondition `quiet` is asked after two nodes are updated, and its answer comes when a gate has become
+/// unknown, so that it is not needed any more; then it is down. Returns why the run pauses, and the time of
+/// the question.
+fn paused_after(before: Option<Measured>, answer: Measured) -> (CheckFinding, Timestamp) {
+    let policy = policy(json!({
+        "preconditions": [{
+            "name": "quiet", "interval": "10s", "unknownFor": "60s", "http": {"url": "https://x"},
+        }],
+        "gates": [{
+            "name": "network", "interval": "20s", "unknownFor": "300s",
+            "nodeConditions": {"NetworkUnavailable": "False"},
+        }],
+    }));
+    let mut sim = Sim::of(6, &json!(1));
+    (0..6).for_each(|at| condition(&mut sim, at, "False"));
+    let limit = sim.now() + SignedDuration::from_hours(1);
+    let mut run = Run::apply(sim, "v2").with(|task| {
+        (task.policy, task.wait_until) = (policy, Some(limit));
+    });
+    run.look();
+    run.until(|run| run.deletes.len() == 2);
+    if let Some(before) = before {
+        run.sim.measure("quiet", before);
+        for _ in 0..20 {
+            run.settle();
+        }
+    }
+    run.sim.measure("quiet", answer);
+    let asked = run.answers.len();
+    for _ in 0..1_000 {
+        if run.answers.len() > asked {
+            break;
+        }
+        if !run.deliver(0) && !run.post(Post::AnswerDelayed) {
+            run.pass(1);
+            run.look();
+        }
+    }
+    let at = run.answers[asked].0.until;
+    run.sim.cluster.nodes.iter_mut().for_each(|node| node.conditions = [].into());
+    run.look();
+    run.deliver(0);
+    run.sim.measure("quiet", Measured::Down);
+    for _ in 0..30 {
+        run.settle();
+    }
+    (0..6).for_each(|at| condition(&mut run.sim, at, "False"));
+    run.until(|run| run.ended.is_some());
+    let Outcome::Paused { why: PauseReason::CheckUnknown { finding, .. } } = run.outcome() else {
+        panic!("{}", run.outcome());
+    };
+    assert_eq!(finding.check, "quiet");
+    (finding.as_ref().clone(), at)
+}
+
+/// Found by story 363298.
+#[test]
+fn an_answer_that_is_not_needed_any_more_says_whether_its_check_is_known() {
+    let (finding, asked) = paused_after(None, Measured::Down);
+    assert_eq!(finding.since, asked);
+    let (finding, asked) = paused_after(Some(Measured::Down), Measured::Value(1.0));
+    assert!(finding.since > asked, "{} {asked}", finding.since);
 }
