@@ -100,7 +100,11 @@ impl SharedLaws {
         let rolling = self.rolling(all, target, store);
         let others = || rolling.iter().copied().filter(|other| other.key != live.key);
         if image_of(live.spec.template.raw()) == target {
-            if let Some(other) = others().find(|other| nodes.is_in_flight(other, node)) {
+            // One that has had no available pod since a rollout before may have its outdated one.
+            let is_in_flight = |other: &&DaemonSet| {
+                nodes.is_in_flight(other, node) && !has_outdated(other, node, store, nodes)
+            };
+            if let Some(other) = others().find(is_in_flight) {
                 return Some(format!(", while the new pod of {} is not available", other.key));
             }
             if rules.let_all_begin()
