@@ -49,6 +49,9 @@ pub(crate) struct StepLaws {
     failed: BTreeSet<u32>,
     /// The image of the rollout in progress.
     rollout: Option<u32>,
+    /// The last good image after an abort, while the pods of the failed one are replaced. That is no
+    /// rollout of its own: it only keeps to budgets, and uses up no approval.
+    goes_back: Option<u32>,
     progress: Progress,
     /// How far other images were, as long as no rollout of another one has begun.
     others: BTreeMap<u32, Progress>,
@@ -113,6 +116,7 @@ impl StepLaws {
             failed: BTreeSet::new(),
             perhaps: None,
             rollout: None,
+            goes_back: None,
             others: BTreeMap::new(),
             zones: Zones::default(),
             not_pulled: BTreeSet::new(),
@@ -129,6 +133,11 @@ impl StepLaws {
     /// The image of the last run's commit.
     pub(crate) fn target(&self) -> u32 {
         self.target
+    }
+
+    /// Whether the pods of a failed image are replaced by the last good one.
+    pub(crate) fn goes_back(&self) -> bool {
+        self.goes_back == Some(self.target)
     }
 
     /// A run of a commit begins.
@@ -224,21 +233,28 @@ impl StepLaws {
     pub(crate) fn written(&mut self, live: &DaemonSet, now: Timestamp) -> Option<String> {
         let image = image_of(live.spec.template.raw());
         let pause = PausedRollout::of(live).ok().flatten().map(|pause| pause.state);
+        let went_back = self.goes_back.take().filter(|good| [image, self.target] == [*good; 2]);
         let good = self.good;
         let is_good = self.is_good(image);
         match pause {
             Some(PauseState::Aborted) => {
                 self.rollout_ends(false, now);
+                self.goes_back = Some(image);
                 (!is_good).then(|| format!(" was aborted to image {image}, {good} is good"))
             }
-            Some(PauseState::Waiting) => (!self.may_wait_with(image))
-                .then(|| format!(" waits with image {image}, {good} is good")),
+            Some(PauseState::Waiting) => {
+                self.goes_back = went_back;
+                (!self.may_wait_with(image))
+                    .then(|| format!(" waits with image {image}, {good} is good"))
+            }
             Some(PauseState::Paused) => {
-                if image == self.target {
+                self.goes_back = went_back;
+                if image == self.target && went_back.is_none() {
                     self.rollout_begins();
                 }
                 None
             }
+            None if went_back.is_some() => None,
             None if image == self.target => {
                 self.rollout_begins();
                 self.rollout_ends(true, now);
@@ -331,7 +347,7 @@ impl StepLaws {
     ) -> Option<String> {
         self.look(live, store, (nodes, pulls), now);
         let is_forward = image_of(live.spec.template.raw()) == self.target;
-        if is_forward {
+        if is_forward && !self.goes_back() {
             self.rollout_begins();
         }
         let here = self.here(live, store, nodes, Some(pod), now);
@@ -348,6 +364,9 @@ impl StepLaws {
         if !is_forward {
             return (self.rules.on_failure != "rollback")
                 .then(|| " although another template is rolled out".to_owned());
+        }
+        if self.goes_back() {
+            return None;
         }
         if self.progress.unfinished.contains(&it.node.name) {
             return Some(", and its node was disturbed before".to_owned());
@@ -375,7 +394,7 @@ impl StepLaws {
         now: Timestamp,
     ) {
         let Some(node) = pod.node() else { return };
-        if image_of(live.spec.template.raw()) != self.target {
+        if image_of(live.spec.template.raw()) != self.target || self.goes_back() {
             return;
         }
         self.checks.begins(now);

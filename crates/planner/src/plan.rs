@@ -81,8 +81,8 @@ pub use history::{
 pub use input::{Detail, Input, NotFound, Prune};
 pub use lock::LockStatus;
 pub use measures::{Measured, RolloutState, measures};
-pub(crate) use pause::restored_at;
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
+pub(crate) use pause::{goes_back_from, restored_at};
 pub use policy_progress::{PolicyProgress, StepApproval};
 pub use prune::source_paths;
 pub use reason::{Age, NotReadyNode, PodNotReady, Reason};

@@ -21,8 +21,8 @@ use cluster::{Lock, LockError, WritableCluster, WriteError};
 use daemonset::controller::Owner;
 use daemonset::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetKey, DesiredDaemonSet,
-    FAILED_TEMPLATES_ANNOTATION, ManagedBy, PodTemplate, PolicySpec, STEPS_ANNOTATION, Snapshot,
-    StepsNote, short_commit,
+    FAILED_TEMPLATES_ANNOTATION, ManagedBy, PodTemplate, STEPS_ANNOTATION, Snapshot, StepsNote,
+    short_commit,
 };
 use executor::{PreflightError, Trial};
 use planner::digest::template_digest;
@@ -184,9 +184,10 @@ impl DaemonSetApply<'_> {
         let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
         let steps = lock.note(STEPS_ANNOTATION).await.as_deref().and_then(StepsNote::read);
         snapshot.set_notes(&self.desired.key, &failed, steps);
-        let template = template_digest(self.merged(&snapshot).spec.template.raw());
-        let of_rehearsal =
-            Rehearsed { key: &self.desired.key, policy: &self.policy_spec(), template: &template };
+        let merged = self.merged(&snapshot);
+        let template = template_digest(merged.spec.template.raw());
+        let policy = &merged.policy_spec();
+        let of_rehearsal = Rehearsed { key: &self.desired.key, policy, template: &template };
         of_rehearsal.write(&mut snapshot, session).await?;
         let plan = self.planned(&snapshot);
         check_not_stale(&self.approved_part(), &plan, self.binding, self.args.allow)?;
@@ -261,9 +262,10 @@ impl DaemonSetApply<'_> {
         session: &Session,
     ) -> Result<Task, Error> {
         let live = snapshot.daemon_set(&self.desired.key);
+        let merged = self.merged(snapshot);
         let target = Target {
             uid: live.map(|live| live.uid.clone()),
-            template: self.merged(snapshot).spec.template,
+            template: merged.spec.template.clone(),
             declared: self.declared()?,
             written: Arc::new(sent(self.desired)),
             changes: plan.change != Change::None,
@@ -274,7 +276,7 @@ impl DaemonSetApply<'_> {
         };
         Ok(Task {
             goal,
-            policy: self.policy_spec(),
+            policy: merged.policy_spec().into_owned(),
             waves: plan.waves.clone(),
             provenance: self.provenance(&self.approved.source, identity::by(&session.holder)),
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
@@ -370,10 +372,6 @@ impl DaemonSetApply<'_> {
     fn declared(&self) -> Result<Declared, Error> {
         let value = self.desired.raw["spec"]["updateStrategy"].clone();
         Declared::from_json(value).map_err(Error::Declared)
-    }
-
-    fn policy_spec(&self) -> PolicySpec {
-        self.desired.policy_spec().into_owned()
     }
 
     fn provenance(&self, source: &SourceInfo, by: String) -> Provenance {

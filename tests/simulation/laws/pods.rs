@@ -145,7 +145,7 @@ impl LawChecker {
         let Some(steps) = self.steps.get(&live.key) else { return BTreeSet::new() };
         let (rollout, known) = ((&self.policy, steps.target()), (store, &self.nodes));
         let shares = steps.rules().shared_budget.is_some();
-        let pulls = steps.rules().pulls_for.is_some();
+        let pulls = steps.rules().pulls_for.is_some() && !steps.goes_back();
         let lacks_image = |node: &NodeName| pulls && !self.pulls.is_known(node, steps.target());
         let waits = |node: &NodeName| {
             lacks_image(node) || shares && self.shared.waits(node, (live, all), rollout, known, now)
@@ -159,7 +159,7 @@ impl LawChecker {
     fn lacks_image(&self, pod: &Pod, live: &DaemonSet) -> Option<String> {
         let steps = self.steps.get(&live.key)?;
         let is_forward = image_of(live.spec.template.raw()) == steps.target();
-        let is_to_pull = is_forward && steps.rules().pulls_for.is_some();
+        let is_to_pull = is_forward && !steps.goes_back() && steps.rules().pulls_for.is_some();
         (is_to_pull && !self.pulls.has(pod.node()?, steps.target()))
             .then(|| ", and its node has not pulled the image".to_owned())
     }

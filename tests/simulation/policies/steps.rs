@@ -1,8 +1,10 @@
 //! Steps, soaks and approvals.
 
 use ds_plan::Exit;
+use serde_json::json;
 
 use super::{begins, canaries, exits, fleet, ran, second, step, story};
+use crate::careful::deletes;
 use crate::rules::{Selects, StepRule};
 use crate::story::{Kill, Story, Turn};
 use crate::trial;
@@ -50,6 +52,23 @@ fn a_note_lost_during_a_soak_begins_it_again() {
     assert!((600..660).contains(&kept), "{kept}");
     let lost = second_begin((300..320).map(|at| (at, Turn::LoseNote)).collect());
     assert!((900..960).contains(&lost), "{lost}");
+}
+
+/// The pod of the canary fails, and the commit before comes again.
+#[test]
+fn the_way_back_after_an_abort_waits_for_no_step() {
+    let mut story = Story { events: vec![(300, Turn::Commit(1))], ..story(canaries(600)) };
+    story.rules.others = json!({"progressDeadline": "1m"});
+    let mut scenario = fleet(3, 1, story);
+    let image = "registry.example/agent:2";
+    let bad = json!({"fault": "readyLate", "by": "2h", "image": image, "nodes": {}});
+    scenario.faults = vec![("images", bad)];
+    let outcome = ran(&scenario);
+    let [Exit::Paused, refused @ .., Exit::Done] = &exits(&outcome)[..] else {
+        panic!("{:?}", outcome.ended);
+    };
+    assert!(refused.iter().all(|exit| *exit == Exit::Blocked), "{refused:?}");
+    assert_eq!(deletes(&outcome.history).len(), 2, "there and back");
 }
 
 #[test]

@@ -14,10 +14,12 @@ use serde_json::{Map, Value};
 
 use super::document::{FieldOwner, Warning};
 use super::object::is_ignored;
+use super::pause::policy_for;
 use super::record::owned_alone;
-use super::settle;
+use super::{settle, warnings};
 use daemonset::model::{
-    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, Labels, ManagedBy, Snapshot,
+    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, Labels, ManagedBy, RolloutPolicy,
+    Snapshot,
 };
 use manifest::{self, RefusedBy, default_daemon_set};
 use ssa::{
@@ -101,6 +103,23 @@ pub(super) fn about_ownership(
 }
 
 fn one(
+    snapshot: &Snapshot,
+    desired: &DesiredDaemonSet,
+    force_conflicts: &BTreeSet<String>,
+) -> Applied {
+    let mut applied = merged(snapshot, desired, force_conflicts);
+    let after = &mut applied.desired;
+    let Some(policy) = after.policy.clone() else { return applied };
+    let (live, template) = (snapshot.daemon_set(&desired.key), after.spec.template.raw());
+    let spec = policy_for(&policy.spec, live, template).into_owned();
+    if spec != policy.spec {
+        applied.warnings.push(warnings::way_back(&desired.key));
+        after.policy = Some(RolloutPolicy { spec, ..policy.as_ref().clone() }.into());
+    }
+    applied
+}
+
+fn merged(
     snapshot: &Snapshot,
     desired: &DesiredDaemonSet,
     force_conflicts: &BTreeSet<String>,

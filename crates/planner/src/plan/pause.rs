@@ -15,9 +15,12 @@ use serde_json::Value;
 
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::checks::CheckFinding;
+use crate::digest::template_digest;
 use crate::steps::WaitsFor;
 use crate::time::next_whole_second;
-use daemonset::model::{DaemonSet, FIELD_MANAGER, RevisionRef, UpdateStrategy, short_commit};
+use daemonset::model::{
+    DaemonSet, FIELD_MANAGER, PolicySpec, RevisionRef, UpdateStrategy, short_commit,
+};
 
 /// The type of the update strategy, in the `fieldsV1` of `managedFields`.
 const STRATEGY_TYPE: &str = "/f:spec/f:updateStrategy/f:type";
@@ -44,7 +47,8 @@ pub struct PausedRollout {
     /// The user or CI job that runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Digest of the template that failed; only for an aborted rollout.
+    /// Digest of the template that failed; only for an aborted rollout, and for one of the last good
+    /// template that replaces the failed pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
     /// Digest of the template that is rolled out; only for a waiting rollout, whose live template may
@@ -113,6 +117,27 @@ impl PausedRollout {
     /// As [`of`](Self::of), where an annotation that cannot be read is reported elsewhere.
     pub(crate) fn readable(live: &DaemonSet) -> Option<Self> {
         Self::of(live).ok().flatten()
+    }
+}
+
+/// The digest of the template that failed, if a rollout of `template` is the way back from it: the last good
+/// template is live already, and pods of others are replaced.
+pub(crate) fn goes_back_from(live: &DaemonSet, template: &Value) -> Option<String> {
+    let failed = PausedRollout::readable(live)?.failed?;
+    let is_live = template_digest(live.spec.template.raw()) == template_digest(template);
+    is_live.then_some(failed)
+}
+
+/// The policy of a rollout of `template`. The way back from a template that failed keeps only its budgets,
+/// as `undo` does: its gates would judge the failed pods, and they would stay until it may continue.
+pub(super) fn policy_for<'a>(
+    policy: &'a PolicySpec,
+    live: Option<&DaemonSet>,
+    template: &Value,
+) -> Cow<'a, PolicySpec> {
+    match live.and_then(|live| goes_back_from(live, template)) {
+        Some(_) => Cow::Owned(policy.budgets()),
+        None => Cow::Borrowed(policy),
     }
 }
 

@@ -16,6 +16,7 @@ use super::daemon_set::{Rollout, RolloutRequest, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
 use super::document::{RevisionKind, StepPlan, Strategy};
 use super::nodes::Described;
+use super::pause::policy_for;
 use super::reason::Reason;
 use crate::approval::{ApprovalCheck, ApprovalStatus};
 use crate::digest::template_digest;
@@ -100,11 +101,13 @@ pub(super) fn noted_revision<'a>(
 pub(super) fn progress<'a>(
     live: &DaemonSet,
     target: &'a DaemonSet,
-    RolloutPolicy { metadata, spec: policy, .. }: &RolloutPolicy,
+    RolloutPolicy { metadata, spec, .. }: &RolloutPolicy,
     snapshot: &'a Snapshot,
     fleet: &'a Fleet<'a>,
     described: Described,
 ) -> (DaemonSetView<'a>, Rollout, PolicyProgress) {
+    let paused = snapshot.daemon_set(&live.key);
+    let policy = &*policy_for(spec, paused, target.spec.template.raw());
     let view = DaemonSetView::of(Owner::from(target), Some(target), snapshot, fleet);
     let request = RolloutRequest {
         strategy: paced(strategy(&view.view()), policy, &view),

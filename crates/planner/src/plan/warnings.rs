@@ -18,8 +18,8 @@ use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning, Wave};
 use crate::words::{agree, count};
 use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{
-    ClusterInfo, DaemonSet, DesiredDaemonSet, ManagedBy, Namespace, NamespaceName, NodeName, Place,
-    Pod, PolicySpec, Snapshot, TEMPLATE_GENERATION_LABEL,
+    ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, ManagedBy, Namespace, NamespaceName,
+    NodeName, Place, Pod, PolicySpec, Snapshot, TEMPLATE_GENERATION_LABEL,
 };
 pub(super) use node_selector::Conflict;
 use node_selector::Reader;
@@ -163,6 +163,18 @@ pub(super) fn unused_budget(plan: &DaemonSetPlan, policy: &PolicySpec) -> Option
         daemon_set: Some(plan.key().to_string()),
         nodes: Vec::new(),
     })
+}
+
+/// A note that most of the policy does not apply to the way back from a template that failed.
+pub(super) fn way_back(daemon_set: &DaemonSetKey) -> Warning {
+    Warning {
+        code: "wayBack".to_owned(),
+        message: "the last good template is live already, and pods of the one that failed are replaced, as \
+                  by `ds-apply undo`: within the budgets of the policy, without its steps, windows and checks"
+            .to_owned(),
+        daemon_set: Some(daemon_set.to_string()),
+        nodes: Vec::new(),
+    }
 }
 
 /// A warning about steps of a DaemonSet with `maxSurge`: in those before the last, a node has no pod

@@ -24,7 +24,7 @@ use super::task::{Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, count, of_template};
 use crate::annotations::{PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
 use crate::extent::Extent;
-use crate::plan::{PauseState, PausedRollout, Wave, restored_at};
+use crate::plan::{PauseState, PausedRollout, Wave, goes_back_from, restored_at};
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::revision_data::{Matching, matches};
@@ -271,6 +271,8 @@ impl<'w> Decision<'_, 'w> {
         let declared = target.declared.value().clone();
         // Whole seconds, as everywhere in Kubernetes.
         let started = started_at(self.state.note.as_ref(), target.template.raw());
+        let live = self.observed.daemon_set;
+        let failed = live.and_then(|live| goes_back_from(live, target.template.raw()));
         let since = Time::from(started.unwrap_or(self.now)).into();
         PausedRollout {
             state,
@@ -280,7 +282,7 @@ impl<'w> Decision<'_, 'w> {
             since,
             commit,
             by,
-            failed: None,
+            failed,
             target: None,
             waits_for: Vec::new(),
             failed_gate: None,

@@ -79,7 +79,10 @@ impl Request {
         let desired = daemon_sets.swap_remove(0);
         let unreadable = plan.warnings.iter().filter(|it| it.code == plan::UNREADABLE).cloned();
         warnings::print(&unreadable.collect::<Vec<_>>(), shell.printer);
-        let rolling_back = rollback::unfinished(&snapshot, &desired, force_conflicts).is_some();
+        // On the way back, no step is approved.
+        let is_asked = plan::after_apply(&snapshot, &desired, force_conflicts).asks_for_approvals();
+        let rolling_back =
+            !is_asked || rollback::unfinished(&snapshot, &desired, force_conflicts).is_some();
         // Every server sends its time. Without one, a wrong time can only make the approval void.
         let now = live.server_time().unwrap_or(snapshot.observed_at);
         let step = step.clone();

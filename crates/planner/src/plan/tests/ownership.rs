@@ -6,6 +6,7 @@ use super::*;
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::digest::template_digest;
 use crate::plan::{FieldOwner, PauseState, PausedRollout};
+use daemonset::model::RolloutPolicy;
 
 /// The live object with `manager` as its only field manager.
 fn owned_by(snapshot: &mut Snapshot, manager: &str, operation: &str) {
@@ -274,6 +275,42 @@ fn a_template_that_failed_is_blocked_and_another_is_not() {
     assert_eq!(codes(&cluster), [GuardCode::FailedTemplate]);
     cluster.set_image("foo/bar:fixed");
     assert_eq!(codes(&cluster), []);
+}
+
+/// Also if a run of it was killed, which leaves it paused.
+#[test]
+fn the_way_back_after_an_abort_keeps_only_the_budgets() {
+    let mut cluster = Cluster::of(4);
+    cluster.set_image("foo/bar:1");
+    settle(&mut cluster);
+    cluster.set_image("foo/bar:broken");
+    let failed = Some(template_digest(cluster.daemon_set.spec.template.raw()));
+    cluster.sync();
+    cluster.sync();
+    cluster.set_image("foo/bar:1");
+    let mut policy = RolloutPolicy::named("p");
+    let steps = json!([{"name": "canary", "nodes": 1, "approve": true}]);
+    policy.spec.steps = serde_json::from_value(steps).unwrap();
+    let policy = Some(Arc::new(policy));
+    let wanted =
+        |cluster: &Cluster| DesiredDaemonSet { policy: policy.clone(), ..desired(cluster) };
+    let steps_of = |plan: &Plan| plan.daemon_sets[0].steps.len();
+    let is_said = |plan: &Plan| plan.warnings.iter().any(|it| it.code == "wayBack");
+    for (state, failed, steps) in [
+        (PauseState::Aborted, &failed, 0),
+        (PauseState::Paused, &failed, 0),
+        (PauseState::Waiting, &failed, 0),
+        (PauseState::Paused, &None, 2),
+    ] {
+        let before = held(&cluster, state, failed.clone());
+        let plan = planned(&before, &[wanted(&cluster)]);
+        assert_eq!(plan.totals.actions.replace, 1, "{:#?}", lines(&plan));
+        assert_eq!((steps_of(&plan), is_said(&plan)), (steps, steps == 0), "{state:?} {failed:?}");
+    }
+    let before = held(&cluster, PauseState::Aborted, failed);
+    cluster.set_image("foo/bar:2");
+    let other = planned(&before, &[wanted(&cluster)]);
+    assert_eq!((steps_of(&other), is_said(&other)), (2, false), "another template");
 }
 
 #[test]

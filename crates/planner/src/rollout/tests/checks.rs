@@ -83,9 +83,12 @@ fn after_an_abort_by_a_gate_a_revert_is_not_judged_by_the_time_of_the_bad_versio
     assert!(matches!(aborted.outcome(), Outcome::Aborted { .. }), "{}", aborted.outcome());
     aborted.sim.measure("errors", Measured::Value(1.0));
     aborted.sim.pass(10);
+    let failed = aborted.pause().unwrap().failed.clone();
     let began = aborted.sim.now();
     let mut reverted = run(aborted.sim, "v1", &policy);
     assert_eq!(waits(&reverted), [WaitKind::Soak]);
+    // The pause still says what it goes back from.
+    assert_eq!(reverted.pause().unwrap().failed, failed);
     let sampled: Vec<_> = reverted.sim.note.as_ref().unwrap().sampled_since.values().collect();
     assert!(!sampled.is_empty() && sampled.iter().all(|since| **since >= began), "{sampled:?}");
     reverted.sim.pass(70);
