@@ -70,11 +70,11 @@ pub enum VoidApproval {
     OtherTemplate,
     /// The step was edited since.
     StepEdited,
-    /// A rollout has ended since: it was done, it failed, or it was undone.
+    /// A rollout has ended since: it was done, it failed, it was undone, or another one has begun.
     RolloutEnded {
         /// Time of the approval.
         at: Timestamp,
-        /// Time of the end.
+        /// Time of the end, or of the begin of the other one.
         ended: Timestamp,
     },
     /// What was noted about rollouts of this template is lost: it may have been used.
@@ -111,7 +111,7 @@ impl ApprovalCheck<'_> {
     fn void(&self, approval: &Approval) -> Option<VoidApproval> {
         let Self { uid, template, step, note, is_note_lost, now } = *self;
         let Approval { uid: of_uid, template: of_template, step: of_step, by: _, at } = approval;
-        let (at, ended) = (*at, note.and_then(|note| note.approvals_void_before));
+        let (at, ended) = (*at, note.and_then(|note| note.voids_before(template)));
         if of_uid != uid {
             return Some(VoidApproval::OtherDaemonSet);
         }
@@ -161,7 +161,10 @@ impl fmt::Display for VoidApproval {
             Self::OtherTemplate => f.write_str("the approval is of another template"),
             Self::StepEdited => f.write_str("the step was edited after its approval"),
             Self::RolloutEnded { at, ended } => {
-                write!(f, "the approval is of {at}, and a rollout ended at {ended}")
+                write!(
+                    f,
+                    "the approval is of {at}, and a rollout ended, or another began, at {ended}"
+                )
             }
             Self::NoteLost { at } => write!(
                 f,
@@ -303,6 +306,25 @@ mod tests {
         let lost = ApprovalCheck { is_note_lost: true, ..check };
         let void = VoidApproval::NoteLost { at: given().at };
         assert_eq!(lost.status(Some(&given())), ApprovalStatus::Void(void));
+    }
+
+    /// Found by story 393408: only what its run had read before was void.
+    #[test]
+    fn the_begin_of_another_rollout_voids_an_approval_from_before() {
+        let (uid, step) = (&"u1".into(), &step(&json!({})));
+        for (template, started, is_void) in [
+            ("sha256:other", "2026-08-01T11:30:00Z", true),
+            ("sha256:other", "2026-08-01T10:59:00Z", false),
+            ("sha256:t1", "2026-08-01T11:30:00Z", false),
+        ] {
+            let started_at = Some(at(started));
+            let note =
+                StepsNote { template: template.to_owned(), started_at, ..StepsNote::default() };
+            let (template, note, is_note_lost) = ("sha256:t1", Some(&note), false);
+            let check = ApprovalCheck { uid, template, step, note, is_note_lost, now: at(NOW) };
+            let is_given = check.status(Some(&given())).is_given();
+            assert_eq!(is_given, !is_void, "{started} {template}");
+        }
     }
 
     #[test]

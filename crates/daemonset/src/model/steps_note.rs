@@ -96,7 +96,8 @@ impl StepsNote {
     }
 
     /// Time before which approvals are void when a rollout of this template begins: those of an
-    /// interrupted rollout of another one are not used by a later one.
+    /// interrupted rollout of another one are not used by a later one. `approvals` are those that the run has
+    /// read: others may have been given since.
     #[must_use]
     pub fn void_before(
         before: Option<&Self>,
@@ -106,9 +107,16 @@ impl StepsNote {
         if let Some(noted) = before.filter(|noted| noted.template == template) {
             return noted.approvals_void_before;
         }
-        let noted = before.and_then(|noted| noted.approvals_void_before);
+        let noted = before.and_then(|noted| noted.voids_before(template));
         let others = approvals.values().filter(|it| it.template != template);
         noted.max(others.map(|approval| approval.at).max())
+    }
+
+    /// Time before which approvals of this template are void by this note: a rollout has ended since, or one
+    /// of another template has begun.
+    pub fn voids_before(&self, template: &str) -> Option<Timestamp> {
+        let other = self.started_at.filter(|_| self.template != template);
+        self.approvals_void_before.max(other)
     }
 
     /// Whether a rollout of this template has begun, or waits before its first node.

@@ -94,3 +94,31 @@ fn a_template_that_comes_back_is_not_late_from_the_first_time() {
     let back = run(sim, "v2", &limited);
     assert_eq!((back.outcome(), back.deletes.len()), (&Outcome::Done, 3));
 }
+
+/// Found by story 393408: the run of the other commit had read the approvals before.
+#[test]
+fn an_approval_from_before_another_commit_began_is_void() {
+    let canary = |approve| {
+        policy(json!({
+            "steps": [{"name": "canary", "nodes": 1, "soak": "60s", "approve": approve}],
+        }))
+    };
+    let (plain, approved) = (canary(false), canary(true));
+    for (is_before, kind, deletes) in [(true, WaitKind::Approval, 0), (false, WaitKind::Soak, 1)] {
+        let mut sim = Sim::of(3, &json!(1));
+        let before = sim.now();
+        sim.pass(5);
+        let other = run(sim, "v3", &plain);
+        assert_eq!((waits(&other), other.deletes.len()), (vec![WaitKind::Soak], 1));
+        let at = if is_before { before } else { other.sim.now() };
+        let note = other.sim.note.clone();
+        let again = Run::apply(other.sim, "v2");
+        let approval = Approval { at, ..first_approval(&again, &approved) };
+        let again = again.with(|task| {
+            task.policy = approved.clone();
+            (task.note, task.approvals) = (note, [("canary".to_owned(), approval)].into());
+        });
+        let again = again.finish();
+        assert_eq!((waits(&again), again.deletes.len()), (vec![kind], deletes), "{is_before}");
+    }
+}
