@@ -93,6 +93,11 @@ fn a_threshold_crossed_between_two_runs(plane: &ControlPlane) {
         ],
     );
     it.is_aborted();
+    // The commit before comes again, while the canary has errors: they say nothing about it.
+    it.set(["5", "5"]);
+    scraped(&it.server, "min(agent_errors)", 5.0);
+    ends(&it.staged.run("v1", &[]), 0, &["the last good template is live already", "done"]);
+    it.staged.is_complete("v1");
 }
 
 /// Neither on nor back; past `unknownFor` a person is called, and it continues when it can.
