@@ -168,6 +168,9 @@ impl LiveCluster {
                 missing.push(Permission { verb, resource, namespace: namespace.clone() });
                 first_message.get_or_insert_with(|| message.clone());
             }
+            if opened.is_err() {
+                task.handler.shared.closed(task.handler.number);
+            }
             running.spawn(task.run(opened.ok()));
         }
         missing.sort();
@@ -248,13 +251,16 @@ impl Observer {
         self.health().into_iter().find_map(|watch| watch.failure)
     }
 
-    /// Whether all watches work and none has been silent for too long. Check this before acting on
-    /// the view. After the machine was suspended it is false until the watches are reopened. It
-    /// stays false once the servers' time has gone back: recorded times are then in the future.
+    /// Whether all watches are open and none has been silent for too long. Check this before acting
+    /// on the view: while one is closed, what was seen last, such as a Ready pod, may be over. After
+    /// the machine was suspended it is false until the watches are reopened. It stays false once the
+    /// servers' time has gone back: recorded times are then in the future.
     pub fn is_current(&self) -> bool {
         // A watch that counts as dead has the time of one request to be reopened.
         let limit = SILENCE + REQUEST_LIMIT;
-        let stands = |watch: &WatchHealth| watch.failure.is_none() && watch.silent < limit;
+        let stands = |watch: &WatchHealth| {
+            watch.failure.is_none() && !watch.is_closed && watch.silent < limit
+        };
         self.health().iter().all(stands) && !self.requests.clock_went_back()
     }
 }

@@ -68,6 +68,9 @@ const FIRST_RETRY: Duration = Duration::from_millis(250);
 /// The longest delay of a retry, and the longest sleep between two syncs.
 const LONGEST_SLEEP: Duration = Duration::from_secs(15);
 
+/// How soon to look again while no request may be sent: no change says that a watch is open again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// The shortest rest between two syncs: changes during it are handled together.
 const SHORTEST_REST: Duration = Duration::from_millis(50);
 
@@ -179,7 +182,7 @@ impl Work {
                 Decision::NotAllowed => LONGEST_SLEEP,
                 Decision::Wait(why) => {
                     self.left.send_replace(Some(why));
-                    LONGEST_SLEEP
+                    LOOK_AGAIN
                 }
                 Decision::Idle | Decision::WaitForPod => {
                     self.left.send_replace(None);

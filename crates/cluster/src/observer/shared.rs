@@ -22,12 +22,19 @@ struct Pulse {
     /// The time of the last event.
     last: Duration,
     failure: Option<String>,
+    /// Whether the watch has ended, and is not open again yet.
+    is_closed: bool,
 }
 
 impl Shared {
     pub(super) fn new(clock: Clock, view: View, resources: &[Resource]) -> Self {
         let now = clock.now();
-        let pulse = |resource: &Resource| Pulse { resource: *resource, last: now, failure: None };
+        let pulse = |resource: &Resource| Pulse {
+            resource: *resource,
+            last: now,
+            failure: None,
+            is_closed: false,
+        };
         let pulses = Mutex::new(resources.iter().map(pulse).collect());
         Self { clock, view: Mutex::new(view), pulses, changes: watch::Sender::new(0) }
     }
@@ -54,6 +61,7 @@ impl Shared {
             resource: pulse.resource,
             silent: now.saturating_sub(pulse.last),
             failure: pulse.failure.clone(),
+            is_closed: pulse.is_closed,
         };
         pulses.iter().map(health).collect()
     }
@@ -74,8 +82,20 @@ impl Shared {
         }
     }
 
-    pub(super) fn recovered(&self, number: usize) {
-        if self.pulses()[number].failure.take().is_some() {
+    /// The watch has ended. Nobody is notified: as a rule it is open again at once.
+    pub(super) fn closed(&self, number: usize) {
+        self.pulses()[number].is_closed = true;
+    }
+
+    /// The watch is open. The events that were missed follow, so that only the end of a failure
+    /// notifies the observers.
+    pub(super) fn opened(&self, number: usize) {
+        let failure = {
+            let pulse = &mut self.pulses()[number];
+            pulse.is_closed = false;
+            pulse.failure.take()
+        };
+        if failure.is_some() {
             self.notify();
         }
     }

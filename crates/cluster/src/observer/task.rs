@@ -45,11 +45,12 @@ impl Task {
             let begun = self.handler.shared.clock.now();
             let end = match self.open(opened.take()).await {
                 Ok(opened) => {
-                    self.handler.shared.recovered(self.handler.number);
+                    self.handler.shared.opened(self.handler.number);
                     watch::follow(opened, &mut self.version, SILENCE, &mut self.handler).await
                 }
                 Err(end) => end,
             };
+            self.handler.shared.closed(self.handler.number);
             let lived = self.handler.shared.last_life(self.handler.number).saturating_sub(begun)
                 >= GOOD_LIFE;
             if lived {

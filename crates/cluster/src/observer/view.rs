@@ -36,6 +36,8 @@ pub struct WatchHealth {
     pub silent: Duration,
     /// The current error; `None` while the watch works.
     pub failure: Option<String>,
+    /// Whether it has ended, and is not open again yet.
+    pub is_closed: bool,
 }
 
 impl View {

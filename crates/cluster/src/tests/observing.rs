@@ -37,6 +37,14 @@ impl Watches {
         watches["GET /api/v1/nodes"].last().unwrap().unbounded_send(text.to_owned()).unwrap();
     }
 
+    /// Sends a bookmark through the newest watch of each resource.
+    fn bookmark(&self) {
+        let text = event("BOOKMARK", &json!({"metadata": {"resourceVersion": "11"}}));
+        for watches in self.0.lock().unwrap().values() {
+            watches.last().unwrap().unbounded_send(text.clone()).unwrap();
+        }
+    }
+
     fn cut(&self) {
         self.0.lock().unwrap().clear();
     }
@@ -313,6 +321,32 @@ async fn a_silent_watch_is_reopened() {
     assert_eq!(count(&log, &format!("{NODE_WATCH}11")), 0, "not silent for long enough");
     a_while(60).await;
     assert_eq!(count(&log, &format!("{NODE_WATCH}11")), 1);
+    assert!(observer.is_current());
+}
+
+/// Found by seed 415545: the request for the next watch had no answer yet, and a pod counted as
+/// available by the time that passed.
+#[tokio::test(start_paused = true)]
+async fn while_a_watch_is_closed_the_view_is_not_current() {
+    let hangs = Arc::new(Mutex::new(false));
+    let is_hanging = Arc::clone(&hangs);
+    let (cluster, _, watches) = observed(move |seen| {
+        (*is_hanging.lock().unwrap() && is_watch(seen)).then_some(Reply::Silence)
+    });
+    let observer = observe(&cluster).await.unwrap();
+    a_while(5).await;
+    watches.bookmark();
+    watches.cut();
+    a_while(5).await;
+    assert!(observer.is_current(), "they are open again at once");
+    watches.bookmark();
+    *hangs.lock().unwrap() = true;
+    watches.cut();
+    a_while(1).await;
+    assert_eq!(observer.failure(), None, "the request has no answer yet");
+    assert!(!observer.is_current());
+    *hangs.lock().unwrap() = false;
+    a_while(60).await;
     assert!(observer.is_current());
 }
 
