@@ -265,6 +265,7 @@ impl Pulls {
         let Some(since) = self.since.get(node).copied().filter(|_| self.is_open(node)) else {
             return false;
         };
+        let since = self.since_without_attempt(node, since, input.pre_pull, now);
         let message = self.create_failures.get(node).map_or("", String::as_str).into();
         let problem = PullProblem { message, ..PullProblem::default() };
         if !self.is_in_time(node, since, input.pre_pull, Some(problem), now, requests) {
@@ -278,6 +279,28 @@ impl Pulls {
             }
             Some(RequestState::RetryAt(_) | RequestState::Idle) | None => false,
         }
+    }
+
+    /// The time since which a node pulls, which begins again if its puller could not be created in
+    /// time because the run waited for something else, such as the controller or a window.
+    fn since_without_attempt(
+        &mut self,
+        node: &NodeName,
+        since: Timestamp,
+        pre_pull: PrePull,
+        now: Timestamp,
+    ) -> Timestamp {
+        let limit = since + SignedDuration::from_secs(pre_pull.timeout.0.into());
+        let due = match self.creating.get(node) {
+            Some(RequestState::RetryAt(at)) => *at,
+            Some(RequestState::Out | RequestState::Idle) | None => return since,
+        };
+        // A look that is a little late has missed nothing.
+        if due < limit && due + AGAIN <= now && limit <= now {
+            self.since.insert(node.clone(), now);
+            return now;
+        }
+        since
     }
 
     /// Whether a node that pulls since then has time left; else it is dropped.

@@ -413,3 +413,30 @@ fn a_puller_whose_removal_is_never_answered_costs_its_node() {
     assert_eq!((dropped(11), dropped(10 + limit)), (vec![], vec![]));
     assert_eq!(dropped(11 + limit), ["node-0"]);
 }
+
+/// Found by seed 443685: the creation was refused once, the run waited for the controller, and then
+/// dropped the node.
+#[test]
+fn a_node_is_not_dropped_if_the_run_did_not_try_again_in_its_time() {
+    let mut pulls = Pulls::default();
+    let limit = i64::from(PrePull::default().timeout.0);
+    let mut look = |second: i64| {
+        let now = Timestamp::from_second(second).unwrap();
+        let (next, pre_pull) = (["node-0".into()], PrePull::default());
+        let input = PullInput { next: &next, pullers: &[], images: "new", pre_pull, now };
+        let requests = pulls.decide(input);
+        for node in &requests.create {
+            let refused = Err(Failure::Unknown { message: "500".into() });
+            pulls.receive_created(node.clone(), refused, now);
+        }
+        (requests.create.len(), requests.dropped.len())
+    };
+    assert_eq!(look(0), (1, 0));
+    // The run waits for the controller longer than the node has time.
+    let later = limit + 30;
+    assert_eq!(look(later), (1, 0));
+    for second in (10..limit).step_by(10) {
+        assert_eq!(look(later + second), (1, 0), "{second}");
+    }
+    assert_eq!(look(later + limit), (0, 1), "it was tried in all of its time");
+}
