@@ -239,6 +239,7 @@ impl StepLaws {
         match pause {
             Some(PauseState::Aborted) => {
                 self.rollout_ends(false, now);
+                self.all().for_each(|progress| progress.unfinished.clear());
                 self.goes_back = Some(image);
                 (!is_good).then(|| format!(" was aborted to image {image}, {good} is good"))
             }
@@ -365,11 +366,11 @@ impl StepLaws {
             return (self.rules.on_failure != "rollback")
                 .then(|| " although another template is rolled out".to_owned());
         }
-        if self.goes_back() {
-            return None;
-        }
         if self.progress.unfinished.contains(&it.node.name) {
             return Some(", and its node was disturbed before".to_owned());
+        }
+        if self.goes_back() {
+            return None;
         }
         let seen = Seen { rules: &self.rules, here, live, nodes, now };
         let closed = self.closed(now).filter(|_| !has_begun);
@@ -394,7 +395,11 @@ impl StepLaws {
         now: Timestamp,
     ) {
         let Some(node) = pod.node() else { return };
-        if image_of(live.spec.template.raw()) != self.target || self.goes_back() {
+        if image_of(live.spec.template.raw()) != self.target {
+            return;
+        }
+        if self.goes_back() {
+            self.progress.unfinished.insert(node.clone());
             return;
         }
         self.checks.begins(now);
