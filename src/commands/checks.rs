@@ -130,7 +130,7 @@ async fn read(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Read, 
         base: _,
         source,
         version: _,
-        warnings,
+        mut warnings,
         assignment: _,
         others: _,
     } = desired;
@@ -152,6 +152,8 @@ async fn read(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Read, 
         extent: &Extent::All,
         detail: Detail { all_nodes: true, show_values: plan::ShownValues::None },
     });
+    // A rollout that goes back asks none of the checks.
+    warnings.extend(plan.warnings.iter().filter(|it| it.code == plan::WAY_BACK).cloned());
     Ok(Read { plan, daemon_sets, snapshot, neighbours, now, warnings })
 }
 

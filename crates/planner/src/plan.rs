@@ -95,6 +95,7 @@ pub use status::{
     DaemonSetStatusReport, NodeObstacles, StatusKind, StatusReport, status, status_under,
 };
 pub use warnings::NAMESPACE_MISSING;
+pub use warnings::WAY_BACK;
 pub use warnings::unreadable::UNREADABLE;
 pub use writers::{WriteOperation, Writer};
 

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::policies;
 use crate::output::Format;
-use daemonset::model::{DaemonSetKey, RevisionNumber, RolloutPolicy, is_commit_id};
+use daemonset::model::{DaemonSetKey, RevisionNumber, is_commit_id};
 use executor::permissions::Work;
 use planner::plan::{Binding, SourceInfo};
 use planner::rollback::{Rollback, WantedRevision, check_exact, rollback};
@@ -87,10 +87,7 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
     let Rollback { mut desired, version, undone } = rollback(&snapshot, live, &wanted)?;
     let policies = policies::of_files(&args.policies.policy, &session.shell)?;
     // A rollback waits for nothing but budgets.
-    desired.policy = policies.of(key, &[&live.labels])?.map(|policy| {
-        let policy = policy.as_ref().clone();
-        RolloutPolicy { spec: policy.spec.budgets(), ..policy }.into()
-    });
+    desired.policy = policies.of(key, &[&live.labels])?.map(|policy| policy.budgets().into());
     args.named.common.pace.put_over(&mut desired);
     let version = version.map(|id| FilesVersion { id, subject: None });
     let commit = version.as_ref().map(|it| it.id.clone()).filter(|id| !id.contains(':'));

@@ -376,6 +376,12 @@ impl RolloutPolicy {
         }
     }
 
+    /// The same policy with only its [budgets](PolicySpec::budgets).
+    #[must_use]
+    pub fn budgets(&self) -> Self {
+        Self { spec: self.spec.budgets(), ..self.clone() }
+    }
+
     /// Whether it selects by labels, which may differ between clusters.
     pub fn goes_by_labels(&self) -> bool {
         !self.spec.selects.labels.is_empty()

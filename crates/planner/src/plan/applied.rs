@@ -14,12 +14,11 @@ use serde_json::{Map, Value};
 
 use super::document::{FieldOwner, Warning};
 use super::object::is_ignored;
-use super::pause::policy_for;
+use super::pause::goes_back_from;
 use super::record::owned_alone;
 use super::{settle, warnings};
 use daemonset::model::{
-    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, Labels, ManagedBy, RolloutPolicy,
-    Snapshot,
+    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, Labels, ManagedBy, Snapshot,
 };
 use manifest::{self, RefusedBy, default_daemon_set};
 use ssa::{
@@ -111,10 +110,11 @@ fn one(
     let after = &mut applied.desired;
     let Some(policy) = after.policy.clone() else { return applied };
     let (live, template) = (snapshot.daemon_set(&desired.key), after.spec.template.raw());
-    let spec = policy_for(&policy.spec, live, template).into_owned();
-    if spec != policy.spec {
+    let budgets = policy.budgets();
+    let goes_back = live.is_some_and(|live| goes_back_from(live, template).is_some());
+    if goes_back && budgets != *policy {
         applied.warnings.push(warnings::way_back(&desired.key));
-        after.policy = Some(RolloutPolicy { spec, ..policy.as_ref().clone() }.into());
+        after.policy = Some(budgets.into());
     }
     applied
 }

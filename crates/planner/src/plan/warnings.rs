@@ -165,10 +165,13 @@ pub(super) fn unused_budget(plan: &DaemonSetPlan, policy: &PolicySpec) -> Option
     })
 }
 
+/// The code of [`way_back`].
+pub const WAY_BACK: &str = "wayBack";
+
 /// A note that most of the policy does not apply to the way back from a template that failed.
 pub(super) fn way_back(daemon_set: &DaemonSetKey) -> Warning {
     Warning {
-        code: "wayBack".to_owned(),
+        code: WAY_BACK.to_owned(),
         message: "the last good template is live already, and pods of the one that failed are replaced, as \
                   by `ds-apply undo`: within the budgets of the policy, without its steps, windows and checks"
             .to_owned(),

@@ -80,9 +80,8 @@ impl Request {
         let unreadable = plan.warnings.iter().filter(|it| it.code == plan::UNREADABLE).cloned();
         warnings::print(&unreadable.collect::<Vec<_>>(), shell.printer);
         // On the way back, no step is approved.
-        let is_asked = plan::after_apply(&snapshot, &desired, force_conflicts).asks_for_approvals();
-        let rolling_back =
-            !is_asked || rollback::unfinished(&snapshot, &desired, force_conflicts).is_some();
+        let rolling_back = plan.warnings.iter().any(|it| it.code == plan::WAY_BACK)
+            || rollback::unfinished(&snapshot, &desired, force_conflicts).is_some();
         // Every server sends its time. Without one, a wrong time can only make the approval void.
         let now = live.server_time().unwrap_or(snapshot.observed_at);
         let step = step.clone();

@@ -295,7 +295,7 @@ fn the_way_back_after_an_abort_keeps_only_the_budgets() {
     let wanted =
         |cluster: &Cluster| DesiredDaemonSet { policy: policy.clone(), ..desired(cluster) };
     let steps_of = |plan: &Plan| plan.daemon_sets[0].steps.len();
-    let is_said = |plan: &Plan| plan.warnings.iter().any(|it| it.code == "wayBack");
+    let is_said = |plan: &Plan| plan.warnings.iter().any(|it| it.code == WAY_BACK);
     for (state, failed, steps) in [
         (PauseState::Aborted, &failed, 0),
         (PauseState::Paused, &failed, 0),

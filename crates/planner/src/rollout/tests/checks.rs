@@ -74,25 +74,41 @@ fn a_threshold_crossed_between_two_runs_aborts_with_values_and_nodes() {
 }
 
 #[test]
-fn after_an_abort_by_a_gate_a_revert_is_not_judged_by_the_time_of_the_bad_version() {
-    let policy = gated(&json!({}));
+fn after_a_pause_by_a_gate_a_revert_is_not_judged_by_the_time_of_the_bad_version() {
+    let policy = PolicySpec { on_failure: OnFailure::Pause, ..gated(&json!({})) };
     let mut first = until_waiting(&policy);
     first.sim.pass(20);
     first.sim.measure("errors", Measured::Value(7.5));
-    let mut aborted = later(first, 30, &policy);
-    assert!(matches!(aborted.outcome(), Outcome::Aborted { .. }), "{}", aborted.outcome());
-    aborted.sim.measure("errors", Measured::Value(1.0));
-    aborted.sim.pass(10);
-    let failed = aborted.pause().unwrap().failed.clone();
-    let began = aborted.sim.now();
-    let mut reverted = run(aborted.sim, "v1", &policy);
+    let mut paused = later(first, 30, &policy);
+    assert!(matches!(paused.outcome(), Outcome::Paused { .. }), "{}", paused.outcome());
+    paused.sim.measure("errors", Measured::Value(1.0));
+    paused.sim.pass(10);
+    let began = paused.sim.now();
+    let mut reverted = run(paused.sim, "v1", &policy);
     assert_eq!(waits(&reverted), [WaitKind::Soak]);
-    // The pause still says what it goes back from.
-    assert_eq!(reverted.pause().unwrap().failed, failed);
     let sampled: Vec<_> = reverted.sim.note.as_ref().unwrap().sampled_since.values().collect();
     assert!(!sampled.is_empty() && sampled.iter().all(|since| **since >= began), "{sampled:?}");
     reverted.sim.pass(70);
     let last = run(reverted.sim, "v1", &policy);
+    assert_eq!((last.outcome(), last.sim.nodes_with("v2").len()), (&Outcome::Done, 0));
+}
+
+/// So that the next run, too, goes back within the budgets only, if this one is killed.
+#[test]
+fn on_the_way_back_the_pause_keeps_what_failed() {
+    let policy = gated(&json!({}));
+    let mut first = until_waiting(&policy);
+    first.sim.pass(20);
+    first.sim.measure("errors", Measured::Value(7.5));
+    let aborted = later(first, 30, &policy);
+    assert!(matches!(aborted.outcome(), Outcome::Aborted { .. }), "{}", aborted.outcome());
+    let failed = aborted.pause().unwrap().failed;
+    let mut back = Run::apply(aborted.sim, "v1").with(|task| task.policy = policy.budgets());
+    back.look();
+    back.until(|run| !run.deletes.is_empty());
+    let pause = back.pause().unwrap();
+    assert_eq!((pause.state, &pause.failed), (PauseState::Paused, &failed));
+    let last = back.finish();
     assert_eq!((last.outcome(), last.sim.nodes_with("v2").len()), (&Outcome::Done, 0));
 }
 
