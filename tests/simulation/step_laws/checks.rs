@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use daemonset::model::{CheckQuestion, DaemonSet, NodeName};
+use daemonset::model::{CheckQuestion, DaemonSet, NodeName, Pod, PodReadiness};
 use ds_plan::Exit;
 use jiff::{SignedDuration, Timestamp};
 
@@ -43,7 +43,7 @@ pub(crate) struct CheckLaws {
     unknown_since: BTreeMap<String, Timestamp>,
     /// Since when each node is not known to be well.
     broken_since: BTreeMap<NodeName, Timestamp>,
-    /// When all updated nodes were well last.
+    /// When all nodes were well last whose new pod is up, or was in the rollout in progress.
     well_at: Option<Timestamp>,
 }
 
@@ -142,7 +142,14 @@ impl CheckLaws {
                 self.broken_since.entry(one.node.name.clone()).or_insert(now);
             }
         }
-        let mut updated = here.iter().filter(|one| one.is_updated);
+        // A pod of the target from before the rollout may be down on a node that is skipped.
+        let is_of_rollout = |pod: &Pod| {
+            let created = pod.created.map(Timestamp::from);
+            let was_up = matches!(pod.readiness, PodReadiness::NotReady { since: Some(_) });
+            was_up && self.begun_at.is_some_and(|begun| created >= Some(begun))
+        };
+        let is_lost = |one: &Here<'_>| one.is_updated && one.pod.is_some_and(is_of_rollout);
+        let mut updated = here.iter().filter(|one| one.has_new() || is_lost(one));
         if updated.all(|one| !self.is_known_broken(&one.node.name, nodes, now)) {
             self.well_at = Some(now);
         }

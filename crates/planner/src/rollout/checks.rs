@@ -19,7 +19,7 @@ use super::outcome::{FailedGate, FailureCause, Outcome, PauseReason};
 use crate::checks::{CheckAnswer, CheckFinding, CheckReason};
 use crate::plan::PausedRollout;
 use crate::shared::ShareCourse;
-use crate::steps::{Evaluation, NodeUpdate, Sampled, StepNode, WaitKind, WaitsFor};
+use crate::steps::{Evaluation, Sampled, StepNode, WaitKind, WaitsFor};
 use crate::time::{later, next_whole_second};
 use daemonset::model::{Check, CheckQuestion, DaemonSet, NodeName, PolicySpec, StepsNote};
 
@@ -99,12 +99,14 @@ impl Decision<'_, '_> {
             return Checked::default();
         }
         self.recall_unknown(&mut evaluation.note);
+        let began = evaluation.sampled.and_then(|sampled| sampled.began);
         let mut asking = Asking {
             decision: self,
             nodes,
             evaluation,
-            updated: names(nodes, true),
-            others: names(nodes, false),
+            began,
+            updated: names(nodes, |node| node.is_gated(began)),
+            others: names(nodes, |node| !node.is_gated(began) && node.is_desired),
             live,
             questions: Vec::new(),
             failed: None,
@@ -183,7 +185,11 @@ pub(super) struct Asking<'a, 's, 'w, 'e> {
     pub(super) decision: &'a mut Decision<'s, 'w>,
     pub(super) nodes: &'a [StepNode<'a>],
     pub(super) evaluation: &'a mut Evaluation<'e>,
+    /// The begin of the rollout, if it is known.
+    pub(super) began: Option<Timestamp>,
+    /// The nodes that gates are about, also where no pod may start any more.
     updated: Vec<NodeName>,
+    /// The other desired nodes.
     others: Vec<NodeName>,
     pub(super) live: &'a DaemonSet,
     questions: Vec<CheckQuestion>,
@@ -196,7 +202,7 @@ pub(super) struct Asking<'a, 's, 'w, 'e> {
 impl Asking<'_, '_, '_, '_> {
     /// Gates are sampled while updated nodes exist.
     fn gates(&mut self, policy: &PolicySpec) {
-        let Some(Sampled { since, soaked_at }) = self.evaluation.sampled else { return };
+        let Some(Sampled { since, began: _, soaked_at }) = self.evaluation.sampled else { return };
         for gate in &policy.gates {
             let from = later(since, gate.delay.0.into());
             let now = if self.is_observed(gate) {
@@ -368,13 +374,7 @@ pub(super) fn may_be_replaced(
     evaluation.may_begin(at) || (nodes[at].shared.is_open && evaluation.may_finish(at))
 }
 
-/// The names of the nodes with an available new pod, or of the other desired ones.
-fn names(nodes: &[StepNode<'_>], updated: bool) -> Vec<NodeName> {
-    let is_wanted = |node: &&StepNode<'_>| match node.update {
-        // Also where none may start any more.
-        NodeUpdate::Updated { .. } => updated,
-        NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => !updated && node.is_desired,
-    };
-    let wanted = nodes.iter().filter(is_wanted);
+fn names(nodes: &[StepNode<'_>], is_wanted: impl Fn(&StepNode<'_>) -> bool) -> Vec<NodeName> {
+    let wanted = nodes.iter().filter(|node| is_wanted(node));
     wanted.map(|node| node.node.name.clone()).collect()
 }

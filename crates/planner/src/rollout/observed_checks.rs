@@ -12,7 +12,7 @@ use super::checks::{Asking, Missing, Now, may_be_replaced};
 use super::task::ClusterChecks;
 use crate::checks::{self, CheckAnswer, CheckFinding, CheckReason, CheckedCluster, CheckedNode};
 use crate::classification::NodeStanding;
-use crate::steps::{NodeUpdate, WaitKind, WaitsFor};
+use crate::steps::{WaitKind, WaitsFor};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::Check;
 
@@ -36,8 +36,11 @@ impl<'a> Asking<'a, '_, '_, '_> {
         // A bad condition may be a taint, too: no pod may start there then, but the new one is there.
         let updated = self.nodes.iter();
         let updated: Vec<CheckedNode<'_>> = updated
-            .filter(|node| matches!(node.update, NodeUpdate::Updated { .. }))
-            .map(|node| CheckedNode { node: node.node, pod_created: node.pod_created })
+            .filter(|node| node.is_gated(self.began))
+            .map(|node| {
+                let pod_created = node.pod_created.or(node.unready_again);
+                CheckedNode { node: node.node, pod_created }
+            })
             .collect();
         let found = checks::gate(gate, &updated, self.cluster());
         let (answer, now) = (found.answer(), self.now());

@@ -31,8 +31,8 @@ use crate::steps::{
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
-    Calendar, DaemonSet, NodeName, OnFailure, PolicySpec, RevisionHash, StepsNote, UpdateStrategy,
-    WhileWaiting,
+    Calendar, DaemonSet, NodeName, OnFailure, Pod, PodReadiness, PolicySpec, RevisionHash,
+    StepsNote, UpdateStrategy, WhileWaiting,
 };
 
 impl<'w> Decision<'_, 'w> {
@@ -414,6 +414,8 @@ fn step_node<'v>(
     } else {
         (NodeUpdate::InProgress, None)
     };
+    let was_ready = |pod: &&Pod| matches!(pod.readiness, PodReadiness::NotReady { since: Some(_) });
+    let unready_again = node_view.pod_state.only_updated().filter(was_ready);
     StepNode {
         node: node_view.node,
         is_desired: node_view.is_desired(),
@@ -425,6 +427,7 @@ fn step_node<'v>(
             NodeUpdate::Updated { since: _ } => pod.and_then(|pod| pod.created),
             NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => None,
         },
+        unready_again: unready_again.and_then(|pod| pod.created),
         shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),
     }
 }

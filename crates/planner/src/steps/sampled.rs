@@ -11,6 +11,8 @@ pub(crate) struct Sampled {
     /// Their begin: the first new pod of the step was available then, or the rollout began. In whole
     /// seconds, as questions have them.
     pub since: Timestamp,
+    /// The begin of the rollout, if it is known.
+    pub began: Option<Timestamp>,
     /// The end of the soak of the step in progress, if it is over: a gate has to pass after it.
     pub soaked_at: Option<Timestamp>,
 }
@@ -27,19 +29,19 @@ pub(super) fn since(
         return None;
     }
     let current = evaluation.current?;
-    let is_updated = |at: &usize| matches!(input.nodes[*at].update, NodeUpdate::Updated { .. });
-    let updated = || (0..input.nodes.len()).filter(is_updated);
+    let now = Timestamp::from(Time::from(input.now));
+    let began = began(&evaluation.note, input, now);
+    let updated = || (0..input.nodes.len()).filter(|at| input.nodes[*at].is_gated(began));
     let step = updated().map(|at| evaluation.step_of[at]).filter(|step| *step <= current).max();
     // A node of a later step may be updated before: it was given the target by hand.
     let step = step.or_else(|| updated().map(|at| evaluation.step_of[at]).min())?;
     let first = updated().filter(|at| evaluation.step_of[*at] == step);
     let first = first.filter_map(|at| match input.nodes[at].update {
         NodeUpdate::Updated { since } => since,
-        NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => None,
+        NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => input.nodes[at].unready_again,
     });
-    let now = Timestamp::from(Time::from(input.now));
     let first = first.min().map_or(now, Timestamp::from);
-    let first = first.max(began(&evaluation.note, input, now)).min(now);
+    let first = began.map_or(first, |began| first.max(began)).min(now);
     let name = evaluation.steps[step].name().to_owned();
     let noted = evaluation.note.sampled_since.entry(name).or_insert(first);
     *noted = (*noted).min(first);
@@ -49,17 +51,17 @@ pub(super) fn since(
         | super::Progress::Complete { .. }
         | super::Progress::Done { .. } => None,
     };
-    Some(Sampled { since: *noted, soaked_at })
+    Some(Sampled { since: *noted, began, soaked_at })
 }
 
 /// The time at which the rollout began: now, if a rollout of another template is noted, or the end of
 /// one. If the note is lost, it is not known; a note after that voids all approvals when it begins.
-fn began(note: &StepsNote, input: &StepsInput<'_, '_>, now: Timestamp) -> Timestamp {
+fn began(note: &StepsNote, input: &StepsInput<'_, '_>, now: Timestamp) -> Option<Timestamp> {
     let void_before = note.approvals_void_before;
     let is_other = |note: &StepsNote| note.template != input.template || void_before.is_some();
     match note.started_at {
-        Some(started_at) if void_before.is_none_or(|void| void < started_at) => started_at,
-        None if input.note.is_some_and(is_other) => now,
-        Some(_) | None => Timestamp::MIN,
+        Some(started_at) if void_before.is_none_or(|void| void < started_at) => Some(started_at),
+        None if input.note.is_some_and(is_other) => Some(now),
+        Some(_) | None => None,
     }
 }

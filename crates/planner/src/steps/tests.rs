@@ -99,6 +99,7 @@ impl World {
                 },
                 restarts: 0,
                 pod_created: None,
+                unready_again: None,
             })
             .collect();
         let calendar = Calendar::of(&self.policy.windows, &self.policy.exclusions);

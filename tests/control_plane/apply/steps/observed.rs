@@ -8,6 +8,7 @@ fn checks_see_nodes_and_other_pods() {
         a_node_with_a_gpu_in_use_is_skipped,
         an_agent_that_breaks_its_neighbours_stops_at_the_first_node,
         a_condition_that_turns_bad_after_an_update_aborts,
+        a_node_that_is_lost_after_its_update_aborts,
     ]);
 }
 
@@ -115,6 +116,29 @@ fn a_condition_that_turns_bad_after_an_update_aborts(plane: &ControlPlane) {
     sleep_past(until);
     let said = format!("node {node} has NetworkUnavailable=True since ");
     ends(&staged.run("v2", &[]), 4, &["aborted: gate network failed: ", &said, ", not False"]);
+    assert_eq!(staged.nodes_with("v2"), [node].into());
+    assert_eq!(staged.live().image, "v1");
+}
+
+/// The node lifecycle controller marks the new pod as not Ready when its kubelet is silent. The gate must
+/// not lose sight of the node: another canary would be updated instead.
+fn a_node_that_is_lost_after_its_update_aborts(plane: &ControlPlane) {
+    let policy = "  steps: [{name: canary, nodes: 1, soak: 3s}]\n  gates:\n  - name: alive\n    \
+                  interval: 2s\n    nodeConditions: {Ready: 'True'}";
+    let staged = Staged::new(plane, "lost", 3, policy);
+    let until = staged.soaks().until();
+    let node = staged.nodes_with("v2").pop_first().unwrap();
+    plane.kubectl(&["label", "node", &node, "kubelet=down"]);
+    wait_for("the node to be unready", SOON, "False".to_owned(), || {
+        let ready = "--output=jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
+        plane.kubectl(&["get", "node", &node, ready])
+    });
+    let pod = staged.pod_on(&node);
+    patch_status(plane, &["--namespace=lost", &pod], &changed("Ready", "False"));
+    sleep_past(until);
+    let said = format!("aborted: gate alive failed: node {node} has Ready=False since ");
+    let nodes = format!("with new pods on 1 node ({node})");
+    ends(&staged.run("v2", &[]), 4, &[&said, &nodes]);
     assert_eq!(staged.nodes_with("v2"), [node].into());
     assert_eq!(staged.live().image, "v1");
 }

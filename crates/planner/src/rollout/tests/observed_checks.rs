@@ -228,6 +228,49 @@ fn a_condition_that_turns_bad_after_an_update_aborts() {
     assert_eq!(last.deletes.len(), 0);
 }
 
+/// With the node, its pod is no longer Ready: another canary was updated instead, and then all the others.
+#[test]
+fn a_node_that_is_lost_after_its_update_fails_the_gate() {
+    let policy = network("gates");
+    let mut sim = Sim::of(4, &json!(1));
+    for at in 0..4 {
+        condition(&mut sim, at, "False");
+    }
+    let mut first = run(sim, "v2", &policy);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
+    let updated = first.sim.nodes_with("v2");
+    let at = first.sim.cluster.nodes.iter().position(|node| *node.name.as_str() == *updated[0]);
+    first.sim.set_ready(at.unwrap(), false);
+    condition(&mut first.sim, at.unwrap(), "True");
+    first.sim.pass(5);
+    let last = run(first.sim, "v2", &policy);
+    let said = last.outcome().to_string();
+    let want = format!("gate network failed: node {} has NetworkUnavailable=True", updated[0]);
+    assert!(matches!(last.outcome(), Outcome::Aborted { .. }) && said.contains(&want), "{said}");
+    assert_eq!(last.deletes.len(), 0);
+}
+
+/// A pod of the commit before, which comes again, says nothing about its rollout (seed 506803).
+#[test]
+fn a_node_that_was_lost_before_the_rollout_fails_no_gate() {
+    let gate = network("gates");
+    let mut sim = Sim::of(3, &json!(1));
+    for at in 0..3 {
+        condition(&mut sim, at, "False");
+    }
+    sim.set_ready(0, false);
+    condition(&mut sim, 0, "True");
+    let mut first = run(sim, "v2", &gate);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
+    first.sim.pass(60);
+    let mut second = run(first.sim, "v1", &gate);
+    assert_eq!((waits(&second), second.deletes.len()), (vec![WaitKind::Soak], 0));
+    assert!(second.sim.nodes_with("v1").contains(&"node-0".to_owned()));
+    second.sim.pass(61);
+    let last = run(second.sim, "v1", &gate);
+    assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 1));
+}
+
 #[test]
 fn a_condition_that_is_absent_is_unknown_and_pauses_in_the_end() {
     let gate = network("gates");
