@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::plan::reason::Reason;
+use daemonset::controller::placement::Placement;
 use daemonset::model::{
     Pod, PodReadiness, PolicySpec, REVISION_HASH_LABEL, RevisionHash, RevisionNumber,
     SkipUnreadyNodes, Time,
@@ -164,13 +165,46 @@ impl NodeStanding {
 
 /// Classifies the nodes of a DaemonSet in the order of their names: the first NotReady ones are
 /// skipped, as many as the policy allows. A node on which no pod may start is not a desired one: it
-/// never counts, and uses up none of them.
+/// counts, and uses up one of them, only if it is lost after its update ([`NodeRole`]).
 #[derive(Debug)]
 pub(crate) struct SkippedNodes {
-    /// Number of desired NotReady nodes that may be skipped.
+    /// Number of NotReady nodes that may be skipped.
     pub skippable: u32,
-    /// Number of desired NotReady nodes so far.
-    unready: u32,
+    /// Number of NotReady nodes that count, so far.
+    pub unready: u32,
+}
+
+/// What a node is to a DaemonSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeRole {
+    /// It should run a pod (upstream: `shouldRun`).
+    Desired,
+    /// It is not Ready and has an updated pod. No other one may start there: the pods do not tolerate the
+    /// taint that such a node gets. It counts as other NotReady nodes do; else a version that breaks its
+    /// nodes never stops.
+    Lost,
+    /// Neither: it counts for nothing.
+    Other,
+}
+
+impl NodeRole {
+    pub(crate) fn of(is_ready: bool, placement: &Placement, has_updated_pod: bool) -> Self {
+        if placement.may_start {
+            Self::Desired
+        } else if !is_ready && placement.may_stay && has_updated_pod {
+            Self::Lost
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Whether it counts against the budget while it is not Ready.
+    pub(crate) fn counts(self) -> bool {
+        match self {
+            Self::Desired | Self::Lost => true,
+            Self::Other => false,
+        }
+    }
 }
 
 impl SkippedNodes {
@@ -179,12 +213,12 @@ impl SkippedNodes {
     }
 
     /// Classifies the next node.
-    pub(crate) fn classify(&mut self, is_ready: bool, is_desired: bool) -> NodeStanding {
+    pub(crate) fn classify(&mut self, is_ready: bool, role: NodeRole) -> NodeStanding {
         if is_ready {
             return NodeStanding::Ready;
         }
-        self.unready += u32::from(is_desired);
-        if is_desired && self.unready > self.skippable {
+        self.unready += u32::from(role.counts());
+        if role.counts() && self.unready > self.skippable {
             NodeStanding::Counted
         } else {
             NodeStanding::Skipped
@@ -273,18 +307,21 @@ mod tests {
 
     #[test]
     fn desired_nodes_are_skipped_by_name_and_others_never_count() {
+        use NodeRole::{Desired, Lost, Other};
         use NodeStanding::{Counted, Ready, Skipped};
         let mut nodes = SkippedNodes { skippable: 1, unready: 0 };
-        for (is_ready, is_desired, want) in [
-            (true, true, Ready),
-            (false, false, Skipped),
-            (false, true, Skipped),
-            (true, false, Ready),
-            (false, true, Counted),
-            (false, false, Skipped),
-            (false, true, Counted),
+        for (is_ready, role, want) in [
+            (true, Desired, Ready),
+            (false, Other, Skipped),
+            (false, Desired, Skipped),
+            (true, Other, Ready),
+            (false, Desired, Counted),
+            (false, Other, Skipped),
+            (false, Lost, Counted),
+            (true, Lost, Ready),
+            (false, Desired, Counted),
         ] {
-            assert_eq!(nodes.classify(is_ready, is_desired), want, "{is_ready} {is_desired}");
+            assert_eq!(nodes.classify(is_ready, role), want, "{is_ready} {role:?}");
         }
     }
 }

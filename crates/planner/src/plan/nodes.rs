@@ -10,7 +10,7 @@ use super::document::{Action, Fate, NodePlan, PodPlan};
 use super::input::Detail;
 use super::reason::Reason;
 use super::waves::{BudgetView, PodBudgetState};
-use crate::classification::{Availability, Templates, stays_unready};
+use crate::classification::{Availability, NodeRole, Templates, stays_unready};
 use crate::steps::NodeUpdate;
 use daemonset::controller::backoff::FailedPods;
 use daemonset::controller::limits::allows_surge;
@@ -134,7 +134,11 @@ impl NodePlanner<'_> {
             here.iter().map(|pod| (*pod, self.fate(pod, immediate))).collect();
         let decision = self.decision(placement, &fates, immediate.creates_on(node));
         let budget_view = BudgetView {
-            desired: placement.may_start,
+            role: NodeRole::of(
+                node.readiness.is_ready(),
+                placement,
+                fates.iter().any(|(_, fate)| *fate == PodFate::Updated),
+            ),
             node: node.readiness,
             pod: self.pod_budget_state(&fates),
             update: self.update(&fates),
@@ -353,7 +357,7 @@ impl NodePlanner<'_> {
                 reasons: reasons.into(),
             },
             budget_view: BudgetView {
-                desired: false,
+                role: NodeRole::Other,
                 node: NodeReadiness::Ready,
                 pod: PodBudgetState::Other,
                 update: NodeUpdate::InProgress,

@@ -253,7 +253,7 @@ struct Stepped<'a> {
 
 impl<'a> Stepped<'a> {
     fn of(plans: &[NodePlan], budget_views: &[BudgetView], rules: &Rules<'a>) -> Self {
-        let desired = budget_views.iter().filter(|view| view.desired).count();
+        let desired = budget_views.iter().filter(|view| view.is_desired()).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
         let mut skipped = SkippedNodes::of(rules.policy.skip_unready_nodes, desired);
         // A Vec that grows is in memory twice.
@@ -267,13 +267,14 @@ impl<'a> Stepped<'a> {
                 stepped.positions.push(None);
                 continue;
             };
-            let standing = skipped.classify(view.node == NodeReadiness::Ready, view.desired);
+            let standing = skipped.classify(view.node == NodeReadiness::Ready, view.role);
             stepped.positions.push(Some(stepped.nodes.len()));
             stepped.nodes.push(StepNode {
                 node,
-                is_desired: view.desired,
+                is_desired: view.is_desired(),
                 standing,
-                is_unavailable: view.desired && standing.is_unavailable(view.has_available_pod),
+                is_unavailable: view.role.counts()
+                    && standing.is_unavailable(view.has_available_pod),
                 update: view.update,
                 restarts: view.restarts,
                 pod_created: None,

@@ -14,7 +14,7 @@ use super::progress::Progress;
 use super::request::RequestState;
 use super::state::{Pods, State};
 use super::task::Task;
-use crate::classification::{Availability, NodeStanding, SkippedNodes, Templates};
+use crate::classification::{Availability, NodeRole, NodeStanding, SkippedNodes, Templates};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::Limits;
@@ -41,8 +41,10 @@ pub(super) struct RolloutView<'a> {
     pub desired: u32,
     /// Number of desired nodes that may be unavailable.
     pub allowed: u32,
-    /// Number of desired nodes that may be skipped because they are not Ready.
+    /// Number of nodes that may be skipped because they are not Ready.
     pub skippable: u32,
+    /// Number of NotReady nodes that count.
+    pub unready: u32,
     /// Time that an updated pod must have stayed Ready to be available, in seconds.
     pub min_ready: u32,
     pub now: Timestamp,
@@ -159,6 +161,7 @@ impl<'a> RolloutView<'a> {
             desired,
             allowed: allowed(&state.task, live, desired),
             skippable: skipped.skippable,
+            unready: 0,
             min_ready: min_ready(state, live),
             now,
         };
@@ -168,7 +171,10 @@ impl<'a> RolloutView<'a> {
                 continue;
             }
             let is_ready = node.readiness.is_ready() && !state.is_dropped(&node.name);
-            let node_standing = skipped.classify(is_ready, placement.may_start);
+            let is_updated = |pod: &&Pod| view.templates.is_updated(pod) && !pod.terminating;
+            let has_updated_pod = here.iter().any(is_updated);
+            let role = NodeRole::of(node.readiness.is_ready(), placement, has_updated_pod);
+            let node_standing = skipped.classify(is_ready, role);
             let node_standing = match node_standing {
                 NodeStanding::Skipped
                     if placement.may_start && is_seen_before_delete(node, &state.pods, now) =>
@@ -182,6 +188,7 @@ impl<'a> RolloutView<'a> {
             let node_view = view.node_view(node, placement, node_standing, here, state);
             view.node_views.push(node_view);
         }
+        view.unready = skipped.unready;
         view
     }
 
@@ -346,13 +353,12 @@ impl<'a> RolloutView<'a> {
             PodState::Ended(_) => vec![Reason::NoLivePod],
             PodState::Empty => vec![Reason::NoPod],
         };
-        let unready = count(self.node_views.iter().filter(|it| it.is_desired() && !it.is_ready()));
         let of_node = match (node_view.node_standing, node_not_ready(node_view.node, self.now)) {
             (NodeStanding::Skipped, Some(Reason::NodeNotReady(node))) => {
                 Some(Reason::SkippedUnreadyNode(node))
             }
             (NodeStanding::Counted, _) => {
-                Some(Reason::UnreadyNodeCounts { unready, skippable: self.skippable })
+                Some(Reason::UnreadyNodeCounts { unready: self.unready, skippable: self.skippable })
             }
             (NodeStanding::Ready | NodeStanding::Skipped, other) => other,
         };
@@ -415,12 +421,13 @@ impl<'a> NodeView<'a> {
     }
 
     /// Whether the node counts against the budget. A node that may not start a pod is not a desired
-    /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace.
-    /// On a node that is not Ready, that may last for ever. A Ready node that is skipped, because images
+    /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace, and
+    /// if it is lost after its update. On a node that is not Ready, terminating may last for ever. A Ready node that is skipped, because images
     /// could not be pulled to it, counts as any other.
     pub(super) fn is_unavailable(&self) -> bool {
         if !self.is_desired() {
-            return self.is_ready() && self.terminating.is_some();
+            let is_counted = self.node_standing == NodeStanding::Counted;
+            return is_counted || (self.is_ready() && self.terminating.is_some());
         }
         let is_down = self.node.readiness.is_ready() && !self.has_available_pod;
         is_down || self.node_standing.is_unavailable(self.has_available_pod)

@@ -49,7 +49,7 @@ impl Stepped<'_> {
             let is_later = |at: usize| self.step_of(evaluation, at).is_some_and(|it| it > step);
             let is_unavailable = |at: &usize| {
                 let view = &budget_views[*at];
-                let is_stuck = view.desired
+                let is_stuck = view.is_desired()
                     && view.node == NodeReadiness::Ready
                     && view.stays_unready
                     && is_later(*at)

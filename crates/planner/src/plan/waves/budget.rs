@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::classification::{NodeStanding, SkippedNodes, Templates};
+use crate::classification::{NodeRole, NodeStanding, SkippedNodes, Templates};
 use crate::plan::coded::Coded;
 use crate::plan::document::{Action, Fate, NodePlan, PodPlan};
 use crate::plan::reason::{NotReadyNode, Reason};
@@ -15,8 +15,8 @@ use daemonset::model::{NodeReadiness, SkipUnreadyNodes};
 /// State of one node that matters for the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::plan) struct BudgetView {
-    /// Whether the node may start a pod and so counts for the budget.
-    pub desired: bool,
+    /// What the node is to the DaemonSet.
+    pub role: NodeRole,
     /// Readiness of the node.
     pub node: NodeReadiness,
     /// State of its pod.
@@ -45,9 +45,13 @@ pub(in crate::plan) enum PodBudgetState {
 }
 
 impl BudgetView {
+    pub(super) fn is_desired(&self) -> bool {
+        self.role == NodeRole::Desired
+    }
+
     /// Whether its updated pod has failed although the node is Ready.
     fn has_failed(&self) -> bool {
-        self.desired && self.node == NodeReadiness::Ready && self.pod == PodBudgetState::Failed
+        self.is_desired() && self.node == NodeReadiness::Ready && self.pod == PodBudgetState::Failed
     }
 }
 
@@ -97,16 +101,15 @@ fn skip_unready_nodes(
     now: Timestamp,
 ) -> Vec<usize> {
     let count = |wanted: &dyn Fn(&BudgetView) -> bool| {
-        u32::try_from(budget_views.iter().filter(|s| s.desired && wanted(s)).count())
-            .unwrap_or(u32::MAX)
+        u32::try_from(budget_views.iter().filter(|it| wanted(it)).count()).unwrap_or(u32::MAX)
     };
-    let desired = count(&|_| true);
-    let unready = count(&|s| s.node != NodeReadiness::Ready);
+    let desired = count(&BudgetView::is_desired);
+    let unready = count(&|it| it.role.counts() && it.node != NodeReadiness::Ready);
     let mut skipped = SkippedNodes::of(skip, desired);
     let mut counting = Vec::new();
     for (at, (node, budget_view)) in nodes.iter_mut().zip(budget_views).enumerate() {
         let Some(not_ready) = NotReadyNode::of(budget_view.node, now) else { continue };
-        let reason = match skipped.classify(false, budget_view.desired) {
+        let reason = match skipped.classify(false, budget_view.role) {
             NodeStanding::Ready | NodeStanding::Skipped => {
                 Reason::SkippedUnreadyNode(not_ready.into())
             }

@@ -1,6 +1,7 @@
 //! Which nodes are candidates, and which wait.
 
 use super::*;
+use crate::classification::NodeRole;
 use crate::plan::document::{Action, Fate, PodPlan};
 use crate::plan::reason::Reason;
 use crate::steps::NodeUpdate;
@@ -34,7 +35,7 @@ fn nodes(
         reasons: vec![reason.clone().into()].into(),
     };
     let view = BudgetView {
-        desired: true,
+        role: NodeRole::Desired,
         node,
         pod,
         update: NodeUpdate::Outdated { is_intermediate: false },
@@ -122,7 +123,7 @@ fn nodes_that_are_not_eligible_never_count() {
     let mut fleet = nodes("a", 40, NodeReadiness::Ready, PodBudgetState::OutdatedReady);
     fleet.extend(nodes("b", 5, NOT_READY, PodBudgetState::OutdatedReady));
     let (_, ineligible) = fleet.last_mut().unwrap();
-    ineligible.desired = false;
+    ineligible.role = NodeRole::Other;
     let (plans, _) = scheduled(fleet, 9, 0);
     let waiting = codes(&plans, Action::Wait);
     let (skipped, counts) = ("skippedUnreadyNode", "unreadyNodeCounts");

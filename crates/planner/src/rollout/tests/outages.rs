@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::run::Run;
 use super::sim::Sim;
 use super::steps::{policy, run, waits, with_zones};
 use crate::steps::WaitKind;
@@ -33,7 +34,9 @@ fn an_outage_of_all_nodes_does_not_complete_a_step() {
 
 #[test]
 fn an_outage_of_a_domain_does_not_end_its_soak() {
-    let zones = policy(json!({"domains": {"key": "zone", "soak": "60s"}}));
+    let zones = policy(json!({
+        "domains": {"key": "zone", "soak": "60s"}, "skipUnreadyNodes": {"max": 2},
+    }));
     let first = run(with_zones(Sim::of(6, &json!(2))), "v2", &zones);
     assert_eq!(
         (waits(&first), first.deleted_nodes()),
@@ -52,4 +55,28 @@ fn an_outage_of_a_domain_does_not_end_its_soak() {
     let mut sim = back.sim;
     sim.pass(61);
     assert_eq!(run(sim, "v2", &zones).deletes.len(), 2);
+}
+
+/// The pods do not tolerate the taint of such a node, so that it is not a desired one any more. Without a
+/// limit, a version that breaks its nodes breaks them all.
+#[test]
+fn nodes_that_are_lost_after_their_update_stop_the_rollout() {
+    let few = policy(json!({"skipUnreadyNodes": {"max": 2}}));
+    let mut run = Run::apply(Sim::of(9, &json!(1)), "v2").with(|task| task.policy = few.clone());
+    let mut lost = 0;
+    run.look();
+    while run.ended.is_none() {
+        run.until(|run| run.ended.is_some() || run.sim.nodes_with("v2").len() > lost);
+        let nodes = run.sim.cluster.nodes.clone();
+        let has_new = |name: &str| run.sim.nodes_with("v2").iter().any(|it| it == name);
+        let here = (0..nodes.len()).filter(|at| has_new(nodes[*at].name.as_str()));
+        let here: Vec<usize> = here.filter(|at| nodes[*at].readiness.is_ready()).collect();
+        // It lives for as long as it takes to count as available.
+        run.pass(15);
+        set_ready(&mut run.sim, &here, false);
+        lost += here.len();
+        run.look();
+    }
+    assert_eq!(lost, 3, "{}", run.outcome());
+    assert_eq!(run.sim.nodes_with("v2").len(), 3);
 }
