@@ -9,7 +9,7 @@ use embedded::{Event, Kind, Store};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::objects::pods;
+use crate::objects::{is_updated, pods};
 
 /// The age below which the program need not have seen a change, if watches are cut and answers
 /// late.
@@ -200,7 +200,7 @@ impl Nodes {
     }
 
     /// The Ready nodes without an available pod, as far as the program must know of them or has
-    /// deleted the pod itself; and the nodes that are not Ready.
+    /// deleted the pod itself; and the nodes that are not Ready, also those that are lost.
     pub(crate) fn down(
         &self,
         live: &DaemonSet,
@@ -223,7 +223,25 @@ impl Nodes {
                 Some(_) | None => {}
             }
         }
+        unready.extend(self.lost(live, store, seen));
         (without, unready)
+    }
+
+    /// The nodes that are not Ready, and have an updated pod, although no pod may start there: the
+    /// pods do not tolerate the taint that such a node gets.
+    fn lost(&self, live: &DaemonSet, store: &Store, seen: Timestamp) -> Vec<NodeName> {
+        let is_known = |pod: &Pod| pod.created.is_some_and(|at| Timestamp::from(at) <= seen);
+        let all = pods(store).filter(|pod| owns(live, pod) && !pod.terminating && is_known(pod));
+        let updated: BTreeSet<&NodeName> =
+            all.filter(|pod| is_updated(pod, live, store)).filter_map(Pod::node).collect();
+        let is_lost = |node: &&Node| {
+            let placement = judge(&live.spec.template.placement, node);
+            let is_down =
+                self.ready.get(&node.name).is_some_and(|(ready, at)| !ready && *at <= seen);
+            is_down && !placement.may_start && placement.may_stay && updated.contains(&node.name)
+        };
+        let nodes = store.objects(Kind::Node, None).filter_map(|it| it.node());
+        nodes.filter(is_lost).map(|node| node.name.clone()).collect()
     }
 
     /// Whether a node has no available pod, or is not Ready, whether the program knows or not.
