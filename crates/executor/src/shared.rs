@@ -117,9 +117,18 @@ impl Seat {
         let shared = &self.shared;
         let mut seats = shared.seats();
         let mut is_current = shared.locks.iter().all(|lock| lock.is_fresh());
-        for seat in seats.iter_mut().filter(|seat| !seat.is_rolled) {
-            seat.refresh(&shared.policy, now);
-            is_current &= seat.observer.is_current();
+        let mut is_any_lost = false;
+        for (at, seat) in seats.iter_mut().enumerate() {
+            if !seat.is_rolled {
+                seat.refresh(&shared.policy, now);
+                is_current &= seat.observer.is_current();
+            } else if at != self.position && !seat.observer.is_current() {
+                is_any_lost |= seat.share.lose_sight();
+            }
+        }
+        if is_any_lost {
+            // That wakes it, too: nothing else says that its watch has ended.
+            shared.changes.send_modify(|version| *version += 1);
         }
         let others = seats.iter().enumerate().filter(|(at, _)| *at != self.position);
         let siblings = Siblings {

@@ -35,12 +35,25 @@ pub struct Share {
     pub nodes: BTreeMap<NodeName, NodeShare>,
 }
 
+impl Share {
+    /// A rollout that does not see the cluster now: what it will replace is not known before it has looked
+    /// again. Returns whether that is new.
+    pub fn lose_sight(&mut self) -> bool {
+        let loses = self.course == ShareCourse::Rolling;
+        if loses {
+            self.course = ShareCourse::Starting;
+        }
+        loses
+    }
+}
+
 /// What a run does with one of the selected DaemonSets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShareCourse {
     /// Nothing: its nodes only count. Also while it is rolled back.
     Counted,
-    /// What it will replace is not known yet: it is about to begin, or a check has still to answer.
+    /// What it will replace is not known yet: it is about to begin, a check has still to answer, or it does
+    /// not see the cluster now.
     Starting,
     /// It replaces pods.
     Rolling,

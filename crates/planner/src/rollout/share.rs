@@ -136,8 +136,9 @@ impl Decision<'_, '_> {
             }
             (Goal::Apply(_) | Goal::Roll(_), Course::Forward) => match (&evaluated, &before) {
                 (Some((course, _)), _) => course.clone(),
-                (None, Some(before)) => before.course.clone(),
-                (None, None) => ShareCourse::Starting,
+                (None, Some(before)) if self.observed.is_current => before.course.clone(),
+                // What it will replace is not known before it has looked again.
+                (None, Some(_) | None) => ShareCourse::Starting,
             },
         };
         let nodes = evaluated.map_or_else(|| self.nodes_as_they_are(before), |(_, nodes)| nodes);

@@ -61,6 +61,25 @@ fn a_pod_that_goes_from_where_none_may_start_takes_no_slot() {
     assert_eq!((here.is_desired, here.is_disturbed), (false, false));
 }
 
+/// Found by seeds 621781 and 638249: another DaemonSet, which saw again, acted on what this one had shared
+/// before its watches were closed.
+#[test]
+fn a_rollout_that_does_not_see_the_cluster_is_not_rolling() {
+    let mut sim = Sim::of(3, &json!(1));
+    sim.siblings = Some(siblings(0, Vec::new()));
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    run.until(|run| !run.deletes.is_empty());
+    let course = |run: &Run| run.state.share().unwrap().course.clone();
+    assert_eq!(course(&run), ShareCourse::Rolling);
+    run.sim.hidden = true;
+    run.settle();
+    assert_eq!(course(&run), ShareCourse::Starting);
+    run.sim.hidden = false;
+    run.settle();
+    assert_eq!(course(&run), ShareCourse::Rolling);
+}
+
 /// Found by the simulation: in a closed window, the last DaemonSet of a shared budget finished a node
 /// before the second one, which was taken for one that waits.
 #[test]
