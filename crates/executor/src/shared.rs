@@ -117,16 +117,16 @@ impl Seat {
         let shared = &self.shared;
         let mut seats = shared.seats();
         let mut is_current = shared.locks.iter().all(|lock| lock.is_fresh());
-        let mut is_any_lost = false;
+        let mut is_sight_lost = false;
         for (at, seat) in seats.iter_mut().enumerate() {
             if !seat.is_rolled {
                 seat.refresh(&shared.policy, now);
                 is_current &= seat.observer.is_current();
             } else if at != self.position && !seat.observer.is_current() {
-                is_any_lost |= seat.share.lose_sight();
+                is_sight_lost |= seat.share.lose_sight();
             }
         }
-        if is_any_lost {
+        if is_sight_lost {
             // That wakes it, too: nothing else says that its watch has ended.
             shared.changes.send_modify(|version| *version += 1);
         }

@@ -188,10 +188,15 @@ pub(crate) enum NodeRole {
 }
 
 impl NodeRole {
-    pub(crate) fn of(is_ready: bool, placement: &Placement, has_updated_pod: bool) -> Self {
+    /// The role of a node with this placement. Most nodes may start a pod, whatever theirs are.
+    pub(crate) fn of(
+        is_ready: bool,
+        placement: &Placement,
+        has_updated_pod: impl FnOnce() -> bool,
+    ) -> Self {
         if placement.may_start {
             Self::Desired
-        } else if !is_ready && placement.may_stay && has_updated_pod {
+        } else if !is_ready && placement.may_stay && has_updated_pod() {
             Self::Lost
         } else {
             Self::Other

@@ -62,11 +62,9 @@ pub(crate) struct StepNode<'a> {
     pub update: NodeUpdate,
     /// Restarts of its pod.
     pub restarts: u32,
-    /// Creation of its updated pod; none if it has none, or in a plan.
+    /// Creation of its updated pod, if that is available, or was Ready and is not any more, as after its
+    /// node is lost; none in a plan.
     pub pod_created: Option<Time>,
-    /// Creation of its new pod, if that was Ready and is not any more, as after its node is lost; none in
-    /// a plan.
-    pub unready_again: Option<Time>,
     /// What it is to the other DaemonSets of a shared budget.
     pub shared: NodeRank,
 }
@@ -75,10 +73,13 @@ impl StepNode<'_> {
     /// Whether gates are about this node: its new pod is available, or was Ready in the rollout that
     /// began then. A node that is lost because of its new pod must not drop out of the gates.
     pub(crate) fn is_gated(&self, began: Option<Timestamp>) -> bool {
-        let is_of_rollout =
-            |created: Time| began.is_some_and(|began| Timestamp::from(created) >= began);
-        matches!(self.update, NodeUpdate::Updated { .. })
-            || self.unready_again.is_some_and(is_of_rollout)
+        match self.update {
+            NodeUpdate::Updated { .. } => true,
+            NodeUpdate::InProgress => self.pod_created.is_some_and(|created| {
+                began.is_some_and(|began| Timestamp::from(created) >= began)
+            }),
+            NodeUpdate::Outdated { .. } => false,
+        }
     }
 }
 

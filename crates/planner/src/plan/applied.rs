@@ -110,9 +110,11 @@ fn one(
     let after = &mut applied.desired;
     let Some(policy) = after.policy.clone() else { return applied };
     let (live, template) = (snapshot.daemon_set(&desired.key), after.spec.template.raw());
+    if live.and_then(|live| goes_back_from(live, template)).is_none() {
+        return applied;
+    }
     let budgets = policy.budgets();
-    let goes_back = live.is_some_and(|live| goes_back_from(live, template).is_some());
-    if goes_back && budgets != *policy {
+    if budgets != *policy {
         applied.warnings.push(warnings::way_back(&desired.key));
         after.policy = Some(budgets.into());
     }

@@ -134,11 +134,9 @@ impl NodePlanner<'_> {
             here.iter().map(|pod| (*pod, self.fate(pod, immediate))).collect();
         let decision = self.decision(placement, &fates, immediate.creates_on(node));
         let budget_view = BudgetView {
-            role: NodeRole::of(
-                node.readiness.is_ready(),
-                placement,
-                fates.iter().any(|(_, fate)| *fate == PodFate::Updated),
-            ),
+            role: NodeRole::of(node.readiness.is_ready(), placement, || {
+                fates.iter().any(|(_, fate)| *fate == PodFate::Updated)
+            }),
             node: node.readiness,
             pod: self.pod_budget_state(&fates),
             update: self.update(&fates),

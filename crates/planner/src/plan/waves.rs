@@ -278,7 +278,6 @@ impl<'a> Stepped<'a> {
                 update: view.update,
                 restarts: view.restarts,
                 pod_created: None,
-                unready_again: None,
                 shared: NodeRank {
                     siblings: rules.siblings.get(&plan.name).copied().unwrap_or_default(),
                     ..NodeRank::default()

@@ -37,10 +37,7 @@ impl<'a> Asking<'a, '_, '_, '_> {
         let updated = self.nodes.iter();
         let updated: Vec<CheckedNode<'_>> = updated
             .filter(|node| node.is_gated(self.began))
-            .map(|node| {
-                let pod_created = node.pod_created.or(node.unready_again);
-                CheckedNode { node: node.node, pod_created }
-            })
+            .map(|node| CheckedNode { node: node.node, pod_created: node.pod_created })
             .collect();
         let found = checks::gate(gate, &updated, self.cluster());
         let (answer, now) = (found.answer(), self.now());

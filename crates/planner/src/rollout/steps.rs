@@ -415,7 +415,7 @@ fn step_node<'v>(
         (NodeUpdate::InProgress, None)
     };
     let was_ready = |pod: &&Pod| matches!(pod.readiness, PodReadiness::NotReady { since: Some(_) });
-    let unready_again = node_view.pod_state.only_updated().filter(was_ready);
+    let unready_again = || node_view.pod_state.only_updated().filter(was_ready);
     StepNode {
         node: node_view.node,
         is_desired: node_view.is_desired(),
@@ -425,9 +425,9 @@ fn step_node<'v>(
         restarts: pod.map_or(0, |pod| pod.restarts),
         pod_created: match update {
             NodeUpdate::Updated { since: _ } => pod.and_then(|pod| pod.created),
-            NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => None,
+            NodeUpdate::InProgress => unready_again().and_then(|pod| pod.created),
+            NodeUpdate::Outdated { .. } => None,
         },
-        unready_again: unready_again.and_then(|pod| pod.created),
         shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),
     }
 }

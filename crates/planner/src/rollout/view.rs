@@ -172,7 +172,7 @@ impl<'a> RolloutView<'a> {
             }
             let is_ready = node.readiness.is_ready() && !state.is_dropped(&node.name);
             let is_updated = |pod: &&Pod| view.templates.is_updated(pod) && !pod.terminating;
-            let has_updated_pod = here.iter().any(is_updated);
+            let has_updated_pod = || here.iter().any(is_updated);
             let role = NodeRole::of(node.readiness.is_ready(), placement, has_updated_pod);
             let node_standing = skipped.classify(is_ready, role);
             let node_standing = match node_standing {
@@ -421,9 +421,9 @@ impl<'a> NodeView<'a> {
     }
 
     /// Whether the node counts against the budget. A node that may not start a pod is not a desired
-    /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace, and
-    /// if it is lost after its update. On a node that is not Ready, terminating may last for ever. A Ready node that is skipped, because images
-    /// could not be pulled to it, counts as any other.
+    /// one; it counts if it is lost after its update, and while its pod is terminating, so that such pods
+    /// are deleted at the same pace. On a node that is not Ready, that may last for ever. A Ready node that
+    /// is skipped, because images could not be pulled to it, counts as any other.
     pub(super) fn is_unavailable(&self) -> bool {
         if !self.is_desired() {
             let is_counted = self.node_standing == NodeStanding::Counted;

@@ -38,7 +38,8 @@ pub(super) fn since(
     let first = updated().filter(|at| evaluation.step_of[*at] == step);
     let first = first.filter_map(|at| match input.nodes[at].update {
         NodeUpdate::Updated { since } => since,
-        NodeUpdate::InProgress | NodeUpdate::Outdated { .. } => input.nodes[at].unready_again,
+        NodeUpdate::InProgress => input.nodes[at].pod_created,
+        NodeUpdate::Outdated { .. } => None,
     });
     let first = first.min().map_or(now, Timestamp::from);
     let first = began.map_or(first, |began| first.max(began)).min(now);

@@ -99,7 +99,6 @@ impl World {
                 },
                 restarts: 0,
                 pod_created: None,
-                unready_again: None,
             })
             .collect();
         let calendar = Calendar::of(&self.policy.windows, &self.policy.exclusions);

@@ -199,31 +199,37 @@ fn network(role: &str) -> PolicySpec {
     }))
 }
 
+/// The nodes are well, and the canary soaks; with its name and position.
+fn soaking(count: usize, policy: &PolicySpec) -> (Run, String, usize) {
+    let mut sim = Sim::of(count, &json!(1));
+    for at in 0..count {
+        condition(&mut sim, at, "False");
+    }
+    let first = run(sim, "v2", policy);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
+    let canary = first.sim.nodes_with("v2").remove(0);
+    let at = first.sim.cluster.nodes.iter().position(|node| *node.name.as_str() == *canary);
+    (first, canary, at.unwrap())
+}
+
 #[test]
 fn a_condition_that_turns_bad_after_an_update_aborts() {
     let policy = network("gates");
-    let mut sim = Sim::of(3, &json!(1));
-    for at in 0..3 {
-        condition(&mut sim, at, "False");
-    }
-    let mut first = run(sim, "v2", &policy);
-    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
-    let updated = first.sim.nodes_with("v2");
-    let at = first.sim.cluster.nodes.iter().position(|node| *node.name.as_str() == *updated[0]);
+    let (mut first, canary, at) = soaking(3, &policy);
     // A node that is not updated does not count.
-    condition(&mut first.sim, (at.unwrap() + 1) % 3, "True");
+    condition(&mut first.sim, (at + 1) % 3, "True");
     first.sim.pass(21);
     let mut second = run(first.sim, "v2", &policy);
     assert_eq!(waits(&second), [WaitKind::Soak]);
-    condition(&mut second.sim, at.unwrap(), "True");
+    condition(&mut second.sim, at, "True");
     // The node lifecycle controller taints the node, and no pod may start there.
     let taint = taint("node.kubernetes.io/network-unavailable:NoSchedule");
-    second.sim.cluster.nodes[at.unwrap()].taints = [taint].into();
+    second.sim.cluster.nodes[at].taints = [taint].into();
     second.sim.pass(5);
     // The run stays until it is known.
     let last = run(second.sim, "v2", &policy);
     let said = last.outcome().to_string();
-    let want = format!("gate network failed: node {} has NetworkUnavailable=True", updated[0]);
+    let want = format!("gate network failed: node {canary} has NetworkUnavailable=True");
     assert!(matches!(last.outcome(), Outcome::Aborted { .. }) && said.contains(&want), "{said}");
     assert_eq!(last.deletes.len(), 0);
 }
@@ -232,20 +238,13 @@ fn a_condition_that_turns_bad_after_an_update_aborts() {
 #[test]
 fn a_node_that_is_lost_after_its_update_fails_the_gate() {
     let policy = network("gates");
-    let mut sim = Sim::of(4, &json!(1));
-    for at in 0..4 {
-        condition(&mut sim, at, "False");
-    }
-    let mut first = run(sim, "v2", &policy);
-    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Soak], 1));
-    let updated = first.sim.nodes_with("v2");
-    let at = first.sim.cluster.nodes.iter().position(|node| *node.name.as_str() == *updated[0]);
-    first.sim.set_ready(at.unwrap(), false);
-    condition(&mut first.sim, at.unwrap(), "True");
+    let (mut first, canary, at) = soaking(4, &policy);
+    first.sim.set_ready(at, false);
+    condition(&mut first.sim, at, "True");
     first.sim.pass(5);
     let last = run(first.sim, "v2", &policy);
     let said = last.outcome().to_string();
-    let want = format!("gate network failed: node {} has NetworkUnavailable=True", updated[0]);
+    let want = format!("gate network failed: node {canary} has NetworkUnavailable=True");
     assert!(matches!(last.outcome(), Outcome::Aborted { .. }) && said.contains(&want), "{said}");
     assert_eq!(last.deletes.len(), 0);
 }
