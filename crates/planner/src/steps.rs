@@ -28,7 +28,7 @@ use daemonset::model::{
     Approval, Calendar, Node, PolicySpec, PolicyStep, Soak, StepNodes, StepNote, StepsNote, Time,
     Uid,
 };
-pub(crate) use domains::DomainProgress;
+pub(crate) use domains::{DomainProgress, with_unavailable};
 pub(crate) use sampled::Sampled;
 pub(crate) use soak::Progress;
 pub use waits::{WaitKind, WaitsFor};

@@ -365,7 +365,7 @@ impl<'w> Decision<'_, 'w> {
         if nodes > 0 && !allows_surge(target.declared.strategy()) {
             let what = Stall::OldPods { nodes };
             return match self.stalled(what) {
-                Some(seconds) => Halt::paused(Self::why_paused(view, what, seconds)),
+                Some(seconds) => Halt::paused(Self::why_paused(view, &[], what, seconds)),
                 None => Halt::Wait,
             };
         }

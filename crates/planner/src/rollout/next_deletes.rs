@@ -47,7 +47,7 @@ use super::view::{NodeView, PodState, RolloutView, count};
 use crate::classification::has_failed_permanently;
 use crate::extent::Extent;
 use crate::shared::{Slots, Turn};
-use crate::steps::{DomainProgress, Evaluation, WaitsFor};
+use crate::steps::{DomainProgress, Evaluation, WaitsFor, with_unavailable};
 use daemonset::model::{NodeName, Pod, PodReadiness};
 
 /// Maximum number of pending deletes, on up to 8,000 nodes.
@@ -221,10 +221,18 @@ impl<'s, 'a> Replacement<'s, 'a> {
             return Next::MayNotBegin(self.steps.held_back_by.clone());
         }
         if outdated > 0 {
-            let (unavailable, allowed) = (self.unavailable, self.allowed_in_step());
-            return Next::Stalled(Stall::Budget { unavailable, allowed, outdated });
+            return Next::Stalled(self.budget_reached(outdated));
         }
         if self.left > 0 && self.lacks_images() { Next::NotPulled } else { Next::NothingLeft }
+    }
+
+    /// The budget that lets no node begin.
+    fn budget_reached(&self, outdated: u32) -> Stall {
+        let (unavailable, allowed) = (self.unavailable, self.allowed_in_step());
+        match with_unavailable(&self.steps.domains).count() {
+            1.. if unavailable < allowed => Stall::Domains { unavailable, outdated },
+            _ => Stall::Budget { unavailable, allowed, outdated },
+        }
     }
 
     /// Nodes whose outdated pod this run replaces, now or later.

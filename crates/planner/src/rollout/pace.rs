@@ -21,7 +21,7 @@ use super::task::{Goal, Target};
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
 use crate::shared::{Share, ShareCourse, Slots};
-use crate::steps::{Evaluation, WaitKind, WaitsFor};
+use crate::steps::{DomainProgress, Evaluation, WaitKind, WaitsFor, with_unavailable};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
 
@@ -132,7 +132,9 @@ impl Decision<'_, '_> {
                     let step = evaluation.current_step();
                     Paced::MayNotBegin(vec![WaitsFor::of(WaitKind::SharedBudget, step)])
                 }
-                Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
+                Some(seconds) => {
+                    Paced::Stalled(Self::why_paused(view, &evaluation.domains, what, seconds))
+                }
                 None => Paced::Wait,
             },
             Next::Delete(deletes) => {
@@ -174,11 +176,21 @@ impl Decision<'_, '_> {
         self.effects.push(Effect::Delete(delete));
     }
 
-    pub(super) fn why_paused(view: &RolloutView<'_>, what: Stall, seconds: i64) -> PauseReason {
+    pub(super) fn why_paused(
+        view: &RolloutView<'_>,
+        domains: &[DomainProgress<'_>],
+        what: Stall,
+        seconds: i64,
+    ) -> PauseReason {
         match what {
             Stall::Controller(work) => PauseReason::ControllerStalled { work, seconds },
             Stall::Budget { unavailable, allowed, outdated: _ } => {
                 PauseReason::MaxUnavailableReached { unavailable, allowed, seconds }
+            }
+            Stall::Domains { unavailable: _, outdated: _ } => {
+                let down = with_unavailable(domains);
+                let down = down.map(|(name, nodes)| (name.to_owned(), nodes));
+                PauseReason::DomainsUnavailable { domains: down.collect(), seconds }
             }
             Stall::SharedBudget { taken, allowed, outdated: _ } => {
                 PauseReason::SharedBudgetReached { taken, allowed, seconds }

@@ -59,10 +59,10 @@ fn as_it_is(view: &RolloutView<'_>) -> Nodes {
     view.node_views.iter().map(|it| (it.node.name.clone(), share(it))).collect()
 }
 
-/// Whether a node counts against a shared budget. One where no pod may start lacks none, while its pod
-/// goes.
+/// Whether a node counts against a shared budget. A Ready one where no pod may start lacks none, while its
+/// pod goes; one that is not Ready, and counts, is lost after its update.
 fn is_disturbed(node_view: &NodeView<'_>) -> bool {
-    node_view.is_desired() && node_view.is_unavailable()
+    node_view.is_unavailable() && (node_view.is_desired() || !node_view.is_ready())
 }
 
 /// The nodes as the rollout of the view's template sees them, which waits for this.

@@ -273,6 +273,9 @@ pub(super) enum Stall {
     /// `maxUnavailable`, also that of the step in progress, is reached: number of unavailable nodes,
     /// of those that may be, and of outdated ones.
     Budget { unavailable: u32, allowed: u32, outdated: u32 },
+    /// Nodes of domains are unavailable, so no other node may begin: number of unavailable nodes, and of
+    /// outdated ones.
+    Domains { unavailable: u32, outdated: u32 },
     /// `sharedBudget` is taken up: number of nodes, their maximum, and outdated nodes.
     SharedBudget { taken: u32, allowed: u32, outdated: u32 },
     /// Outdated pods are Ready on this number of nodes that are not Ready.
@@ -290,6 +293,9 @@ impl Stall {
                 Self::Budget { unavailable, allowed, outdated },
                 Self::Budget { unavailable: least, .. },
             ) => Self::Budget { unavailable: unavailable.min(least), allowed, outdated },
+            (Self::Domains { unavailable, outdated }, Self::Domains { unavailable: least, .. }) => {
+                Self::Domains { unavailable: unavailable.min(least), outdated }
+            }
             (
                 Self::SharedBudget { taken, allowed, outdated },
                 Self::SharedBudget { taken: least, .. },

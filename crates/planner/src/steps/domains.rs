@@ -55,6 +55,14 @@ impl DomainProgress<'_> {
     }
 }
 
+/// The domains of the policy that have unavailable nodes, and the number of those.
+pub(crate) fn with_unavailable<'s>(
+    domains: &'s [DomainProgress<'_>],
+) -> impl Iterator<Item = (&'s str, u32)> {
+    let named = domains.iter().filter_map(|it| Some((it.name.name()?, it.unavailable)));
+    named.filter(|(_, unavailable)| *unavailable > 0)
+}
+
 /// The domains in their order, and the domain of each node.
 pub(super) fn of_nodes<'a>(
     nodes: &[StepNode<'a>],

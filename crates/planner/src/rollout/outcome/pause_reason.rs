@@ -41,6 +41,14 @@ pub enum PauseReason {
         /// Duration in seconds.
         seconds: i64,
     },
+    /// Nodes of the domains in progress are unavailable, and do not recover. No other node may begin
+    /// meanwhile (`atOnce` and `maxUnavailable` of the domains).
+    DomainsUnavailable {
+        /// The number of those nodes, by domain; an empty name is that of nodes without a domain.
+        domains: BTreeMap<String, u32>,
+        /// Duration in seconds.
+        seconds: i64,
+    },
     /// `sharedBudget` is taken up, and the nodes do not recover.
     SharedBudgetReached {
         /// Nodes that are disturbed, or not finished.
@@ -197,6 +205,14 @@ impl fmt::Display for PauseReason {
                 grouped(*unavailable),
                 grouped(*allowed)
             ),
+            Self::DomainsUnavailable { domains, seconds } => {
+                write!(f, "the limits of `domains` reached for {}: ", Age(*seconds))?;
+                let of_domain = |(domain, nodes): (&String, &u32)| {
+                    let domain = if domain.is_empty() { "no domain" } else { domain };
+                    format!("{} unavailable in {domain}", count(*nodes, "node"))
+                };
+                f.write_str(&domains.iter().map(of_domain).collect::<Vec<_>>().join(", "))
+            }
             Self::SharedBudgetReached { taken, allowed, seconds } => write!(
                 f,
                 "`sharedBudget` reached for {}: {} disturbed, at most {} allowed",

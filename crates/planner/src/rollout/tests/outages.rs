@@ -57,6 +57,26 @@ fn an_outage_of_a_domain_does_not_end_its_soak() {
     assert_eq!(run(sim, "v2", &zones).deletes.len(), 2);
 }
 
+/// More nodes of the domain are lost than may be skipped: no other domain begins, and the reason names it.
+#[test]
+fn an_outage_of_a_domain_beyond_what_is_skipped_pauses_before_the_next_one() {
+    let zones = policy(json!({
+        "domains": {"key": "zone"}, "skipUnreadyNodes": {"max": 1}, "progressDeadline": "60s",
+    }));
+    let sim = with_zones(Sim::of(6, &json!(3)));
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy = zones.clone());
+    run.look();
+    run.until(|run| run.sim.nodes_with("v2") == ["node-0", "node-3"]);
+    run.pass(15);
+    set_ready(&mut run.sim, &[0, 3], false);
+    let lost = run.finish();
+    assert_eq!(
+        lost.outcome().to_string(),
+        "paused: the limits of `domains` reached for 60s: 1 node unavailable in a"
+    );
+    assert_eq!(lost.deleted_nodes(), ["node-0", "node-3"]);
+}
+
 /// The pods do not tolerate the taint of such a node, so that it is not a desired one any more. Without a
 /// limit, a version that breaks its nodes breaks them all.
 #[test]

@@ -61,6 +61,29 @@ fn a_pod_that_goes_from_where_none_may_start_takes_no_slot() {
     assert_eq!((here.is_desired, here.is_disturbed), (false, false));
 }
 
+/// Its pods do not tolerate the taint of such nodes, so it should have none there.
+#[test]
+fn a_node_that_is_lost_after_its_update_is_disturbed_for_the_others() {
+    let mut sim = Sim::of(4, &json!(1));
+    sim.siblings = Some(siblings(0, Vec::new()));
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    run.until(|run| run.sim.nodes_with("v2").len() == 3);
+    let lost = run.sim.nodes_with("v2");
+    for node in &lost {
+        let at = run.sim.cluster.nodes.iter().position(|it| it.name == **node).unwrap();
+        run.sim.set_ready(at, false);
+        run.sim.cluster.nodes[at].taints =
+            [taint("node.kubernetes.io/unreachable:NoSchedule")].into();
+    }
+    run.settle();
+    let share = run.state.share().unwrap();
+    let disturbed = share.nodes.iter().filter(|(_, here)| here.is_disturbed);
+    let disturbed: Vec<_> = disturbed.map(|(node, _)| node.as_str()).collect();
+    // The first one is skipped (`skipUnreadyNodes`).
+    assert_eq!(disturbed, lost[1..]);
+}
+
 /// Found by seeds 621781 and 638249: another DaemonSet, which saw again, acted on what this one had shared
 /// before its watches were closed.
 #[test]

@@ -356,7 +356,11 @@ impl World {
             match self.run().outcome().clone() {
                 Outcome::Done => return runs,
                 Outcome::Waiting { waits_for } => self.wait(&waits_for),
-                Outcome::Paused { why: PauseReason::MaxUnavailableReached { .. } } => {
+                Outcome::Paused {
+                    why:
+                        PauseReason::MaxUnavailableReached { .. }
+                        | PauseReason::DomainsUnavailable { .. },
+                } => {
                     self.fix_last_good();
                     self.pass(60);
                 }
