@@ -7,6 +7,7 @@
 //!
 //! Nothing about nodes is decided here (`planner::shared`).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
@@ -224,13 +225,15 @@ fn share_of(view: &View, key: &DaemonSetKey, policy: &PolicySpec, now: Timestamp
 }
 
 /// Runs `count` rollouts at the same time; `run` begins one of them, with its interrupts: an
-/// interrupt is for all. Returns their results in the same order. Several rollouts have a seat each.
+/// interrupt is for all. Returns their results in the same order, and whether there was an interrupt,
+/// whatever the results: nothing else starts then. One that comes after the last decision of a rollout
+/// does not change its result. Several rollouts have a seat each.
 pub async fn together<F: Future>(
     count: usize,
     shared: Option<&SharedRun>,
     interrupts: &mut mpsc::Receiver<Interrupt>,
     mut run: impl FnMut(usize, mpsc::Receiver<Interrupt>) -> F,
-) -> Vec<F::Output> {
+) -> (Vec<F::Output>, bool) {
     let mut senders = Vec::with_capacity(count);
     let mut runs = Vec::with_capacity(count);
     for at in 0..count {
@@ -238,8 +241,10 @@ pub async fn together<F: Future>(
         senders.push(sender);
         runs.push(run(at, receiver));
     }
+    let is_interrupted = AtomicBool::new(false);
     let passing_on = async {
         while let Some(Interrupt) = interrupts.recv().await {
+            is_interrupted.store(true, Ordering::Relaxed);
             for sender in &senders {
                 // One that is full or closed has ended, or will.
                 let _ = sender.try_send(Interrupt);
@@ -253,11 +258,35 @@ pub async fn together<F: Future>(
             None => std::future::pending().await,
         }
     };
-    tokio::select! {
+    let results = tokio::select! {
         biased;
         // Neither of the two returns.
         () = passing_on => Vec::new(),
         () = watching => Vec::new(),
         results = join_all(runs) => results,
+    };
+    (results, is_interrupted.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by seed 698619: a rollout was done, and its in-process controller finished its work. The
+    /// interrupt ended that, and the next DaemonSet was rolled out.
+    #[tokio::test]
+    async fn an_interrupt_counts_also_after_the_last_decision_of_a_rollout() {
+        let (sender, mut interrupts) = mpsc::channel(1);
+        let run = |_, _interrupts| {
+            let sender = sender.clone();
+            async move {
+                sender.send(Interrupt).await.unwrap();
+                // It ends by itself, some time later.
+                tokio::task::yield_now().await;
+            }
+        };
+        assert_eq!(together(1, None, &mut interrupts, run).await, (vec![()], true));
+        let run = |_, _interrupts| async {};
+        assert_eq!(together(1, None, &mut interrupts, run).await, (vec![()], false));
     }
 }

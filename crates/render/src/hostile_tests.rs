@@ -141,7 +141,7 @@ fn story(seeds: &[String]) -> Vec<RunHistory> {
     let left = [(word().into(), vec![Reason::NoPod])].into();
     let replaced =
         vec![Replaced { node, wave: Some(1), seconds: 3, terminating: None, restarts: 0 }];
-    let ending = Ending { outcome, interrupted: false, replaced, left };
+    let ending = Ending { outcome, replaced, left };
     let key = DaemonSetKey::new(word(), word());
     vec![RunHistory { key, domain_key: None, events: (0..).map(at).zip(events).collect(), ending }]
 }

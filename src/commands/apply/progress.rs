@@ -223,7 +223,7 @@ impl<'a> ProgressReporter<'a> {
 
 /// The end of a rollout as an event.
 fn ended(ending: &Ending, evidence: &Evidence) -> RunEventData {
-    let Ending { outcome, interrupted: _, replaced, left } = ending;
+    let Ending { outcome, replaced, left } = ending;
     RunEventData::Ended {
         exit_code: exit(outcome).code(),
         replaced: replaced.len(),

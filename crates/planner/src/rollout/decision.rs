@@ -314,9 +314,7 @@ impl<'w> Decision<'_, 'w> {
                     .filter(|live| Some(&live.uid) == self.state.uid.as_ref());
                 let left = live.map(|live| self.look(live).left()).unwrap_or_default();
                 let replaced = std::mem::take(&mut self.state.pods.replaced);
-                let interrupted = self.state.is_interrupted();
-                let ending = Ending { outcome, interrupted, replaced, left };
-                self.effects.push(Effect::Finish(Box::new(ending)));
+                self.effects.push(Effect::Finish(Box::new(Ending { outcome, replaced, left })));
             }
             Halt::End(_) | Halt::Wait => {
                 self.wake_at(self.task.deadline.filter(|at| *at > self.now));

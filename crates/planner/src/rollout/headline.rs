@@ -10,7 +10,7 @@ use daemonset::model::NodeName;
 
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { outcome, interrupted: _, replaced: _, left: _ } = self;
+        let Self { outcome, replaced: _, left: _ } = self;
         write!(f, "{outcome}")?;
         match self.more_unavailable() {
             0 => Ok(()),
@@ -97,7 +97,7 @@ mod tests {
                 Outcome::Aborted { failed, to: "good".into(), rolled_back: None, cause: None };
             let headline = outcome.to_string();
             let left = left.into_iter().collect();
-            let ending = Ending { outcome, interrupted: false, replaced: Vec::new(), left };
+            let ending = Ending { outcome, replaced: Vec::new(), left };
             assert_eq!(ending.to_string(), headline + want);
         }
     }

@@ -20,8 +20,6 @@ pub use pause_reason::{ControllerWork, NotAborted, NotPulled, PauseReason};
 pub struct Ending {
     /// The outcome.
     pub outcome: Outcome,
-    /// Whether the run was interrupted, whatever the outcome: start nothing else.
-    pub interrupted: bool,
     /// Nodes whose pod this run replaced, in the order in which they became available again.
     pub replaced: Vec<Replaced>,
     /// Nodes that are not in the desired state, and the reasons.

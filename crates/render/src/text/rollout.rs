@@ -145,12 +145,7 @@ mod tests {
         let event = |(at, progress): &(i64, Progress)| {
             (Timestamp::from_second(began + at).unwrap(), Report::Progress(*progress))
         };
-        let ending = Ending {
-            outcome: Outcome::Done,
-            interrupted: false,
-            replaced: Vec::new(),
-            left: BTreeMap::new(),
-        };
+        let ending = Ending { outcome: Outcome::Done, replaced: Vec::new(), left: BTreeMap::new() };
         let key = DaemonSetKey::new("ns", name);
         RunHistory { key, domain_key: None, events: numbers.iter().map(event).collect(), ending }
     }

@@ -151,7 +151,7 @@ fn since(began: Option<Timestamp>, at: Timestamp) -> u32 {
 impl<'a> RolloutView<'a> {
     pub(crate) fn of(run: &'a RunHistory) -> Self {
         let RunHistory { key, domain_key, events, ending } = run;
-        let Ending { outcome, interrupted: _, replaced, left } = ending;
+        let Ending { outcome, replaced, left } = ending;
         let began = events.first().map(|(at, _)| *at);
         let mut durations: Vec<i64> = replaced.iter().map(|replaced| replaced.seconds).collect();
         durations.sort_unstable();
@@ -384,12 +384,8 @@ mod tests {
             };
             let reports = [progress(Some(1)), delete("a"), progress(Some(last)), delete("b")];
             let at = |second| Timestamp::from_second(second).unwrap();
-            let ending = Ending {
-                outcome: Outcome::Done,
-                interrupted: false,
-                replaced: Vec::new(),
-                left: BTreeMap::new(),
-            };
+            let ending =
+                Ending { outcome: Outcome::Done, replaced: Vec::new(), left: BTreeMap::new() };
             let events = (0..).map(at).zip(reports).collect();
             let key = DaemonSetKey::new("logging", "agent");
             let run = RunHistory { key, domain_key: None, events, ending };

@@ -57,7 +57,7 @@ impl Arrivals {
 
 /// The lines about the end: outcome, failed and unfinished nodes, durations.
 pub(super) fn words_of(ending: &Ending, arrivals: &Arrivals, evidence: &Evidence) -> Vec<String> {
-    let Ending { outcome, interrupted: _, replaced, left } = ending;
+    let Ending { outcome, replaced, left } = ending;
     let failed = outcome.failed();
     let mut words = vec![ending.to_string()];
     words.extend(some_of(failed.into_iter().flatten().map(|(node, it)| {
@@ -101,7 +101,7 @@ pub(super) fn codes(reasons: &[Reason]) -> Vec<String> {
 
 /// The next steps: how to resume, and how to roll back.
 pub(super) fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> Vec<String> {
-    let Ending { outcome, interrupted: _, replaced, left } = ending;
+    let Ending { outcome, replaced, left } = ending;
     let on = "to resume: run it again";
     let retry = "to resume: fix the cause and run it again, with --retry for the same template";
     let back = to_roll_back(key, undo);
@@ -230,7 +230,7 @@ mod tests {
             restarts: 0,
         };
         let (replaced, left) = ([9, 11, 10].map(replaced).into(), left.into());
-        let ending = Ending { outcome, interrupted: false, replaced, left };
+        let ending = Ending { outcome, replaced, left };
         let words = words_of(&ending, &Arrivals::default(), &Evidence::default());
         let ways = ways(&ending, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Previous);
         words.into_iter().chain(ways).collect()
@@ -335,8 +335,7 @@ mod tests {
             rolled_back: None,
             cause: None,
         };
-        let ending =
-            Ending { outcome, interrupted: false, replaced: Vec::new(), left: BTreeMap::new() };
+        let ending = Ending { outcome, replaced: Vec::new(), left: BTreeMap::new() };
         assert_eq!(
             ways(&ending, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Earlier)[1],
             "to roll back further: ds-apply undo log/agent --to-revision N (ds-plan history \

@@ -106,7 +106,9 @@ impl Session {
                 RunHistory { key, domain_key, events, ending }
             }
         };
-        let ended = executor::together(rollouts.len(), shared.as_deref(), interrupts, begin).await;
+        let (ended, is_interrupted) =
+            executor::together(rollouts.len(), shared.as_deref(), interrupts, begin).await;
+        self.interrupted |= is_interrupted;
         Ok(ended.into_iter().map(|run| self.keep(run)).collect())
     }
 
@@ -125,7 +127,6 @@ impl Session {
 
     /// Keeps the outcome of a run, and all of it for a report; returns its ending.
     fn keep(&mut self, run: RunHistory) -> Ending {
-        self.interrupted |= run.ending.interrupted;
         self.outcomes.insert(run.key.clone(), run.ending.outcome.clone());
         let ending = run.ending.clone();
         if let Some(kept) = &mut self.kept {
