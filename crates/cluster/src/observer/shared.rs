@@ -87,8 +87,8 @@ impl Shared {
         self.pulses()[number].is_closed = true;
     }
 
-    /// The watch is open. The events that were missed follow, so that only the end of a failure
-    /// notifies the observers.
+    /// The watch is open, and has shown what was missed. Those changes have notified the observers, so that
+    /// only the end of a failure does.
     pub(super) fn opened(&self, number: usize) {
         let failure = {
             let pulse = &mut self.pulses()[number];

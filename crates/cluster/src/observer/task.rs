@@ -36,6 +36,10 @@ pub(super) const SILENCE: Duration = Duration::from_secs(75);
 /// The time after which a watch counts as successful.
 const GOOD_LIFE: Duration = Duration::from_secs(1);
 
+/// The time after which a watch that is open again has shown what was missed. A server sends the head of its
+/// answer before the first event, and an expired version as an event.
+const CATCHING_UP: Duration = Duration::from_secs(1);
+
 impl Task {
     /// Runs for ever. `opened` is a watch that is already open.
     pub(super) async fn run(mut self, mut opened: Option<Opened>) {
@@ -44,10 +48,7 @@ impl Task {
         loop {
             let begun = self.handler.shared.clock.now();
             let end = match self.open(opened.take()).await {
-                Ok(opened) => {
-                    self.handler.shared.opened(self.handler.number);
-                    watch::follow(opened, &mut self.version, SILENCE, &mut self.handler).await
-                }
+                Ok(opened) => self.follow(opened).await,
                 Err(end) => end,
             };
             self.handler.shared.closed(self.handler.number);
@@ -74,6 +75,23 @@ impl Task {
         match opened {
             Some(opened) => Ok(opened),
             None => watch::open(&self.requests, &self.feed, self.version.as_deref()).await,
+        }
+    }
+
+    /// Follows a watch to its end. One that was closed counts as open once it has shown what was missed.
+    /// That of events does at once: nothing is decided by their absence.
+    async fn follow(&mut self, opened: Opened) -> watch::End {
+        let (shared, number) = (Arc::clone(&self.handler.shared), self.handler.number);
+        let catching_up = self.handler.kind.map_or(Duration::ZERO, |_| CATCHING_UP);
+        let is_open = async {
+            tokio::time::sleep(catching_up).await;
+            shared.opened(number);
+            std::future::pending().await
+        };
+        tokio::select! {
+            biased;
+            end = watch::follow(opened, &mut self.version, SILENCE, &mut self.handler) => end,
+            end = is_open => end,
         }
     }
 

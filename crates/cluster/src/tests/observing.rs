@@ -350,6 +350,30 @@ async fn while_a_watch_is_closed_the_view_is_not_current() {
     assert!(observer.is_current());
 }
 
+/// A server sends the head of its answer before the first event.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_open_again_is_not_current_before_it_has_shown_what_was_missed() {
+    let (cluster, log, watches) = observed(|_| None);
+    let observer = observe(&cluster).await.unwrap();
+    a_while(5).await;
+    watches.bookmark();
+    watches.cut();
+    let before = count(&log, NODE_WATCH);
+    for _ in 0..1_000 {
+        if count(&log, NODE_WATCH) > before {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!((count(&log, NODE_WATCH), observer.failure()), (before + 1, None));
+    assert!(!observer.is_current(), "the watch is open, and has shown nothing");
+    watches.nodes(&event("DELETED", &node("b", 15, "ssd")));
+    a_while(2).await;
+    assert!(observer.is_current());
+    assert_eq!(nodes(&observer), "a=hdd");
+}
+
 #[tokio::test(start_paused = true)]
 async fn errors_are_reported_until_they_are_resolved() {
     let down = Arc::new(Mutex::new(false));
