@@ -48,6 +48,9 @@ struct SeatState {
     observer: Observer,
     share: Share,
     is_rolled: bool,
+    /// Whether the rollout has looked at the cluster since its observer was not current. Until then, what it
+    /// shares may be over.
+    is_seen: bool,
 }
 
 /// The place of one rollout among those that share a budget.
@@ -72,7 +75,7 @@ impl SharedRun {
             let is_stopped = course == ShareCourse::Stopped;
             let course = if is_stopped { after_failure(keep_going) } else { course };
             let share = counted_in(&observer, &key, &policy);
-            SeatState { observer, share: Share { course, ..share }, is_rolled }
+            SeatState { observer, share: Share { course, ..share }, is_rolled, is_seen: true }
         };
         let seats = Mutex::new(members.into_iter().map(seat).collect());
         Arc::new(Self { budget, policy, keep_going, seats, locks, changes: watch::Sender::new(0) })
@@ -109,7 +112,7 @@ impl SharedRun {
 
 impl Seat {
     /// Decides among the others: it gets their shares and whether those are current, and
-    /// returns its own share.
+    /// returns its own share. While one of them does not see the cluster, none of them acts.
     pub(crate) fn decide<T>(
         &self,
         now: Timestamp,
@@ -118,19 +121,16 @@ impl Seat {
         let shared = &self.shared;
         let mut seats = shared.seats();
         let mut is_current = shared.locks.iter().all(|lock| lock.is_fresh());
-        let mut is_sight_lost = false;
         for (at, seat) in seats.iter_mut().enumerate() {
             if !seat.is_rolled {
                 seat.refresh(&shared.policy, now);
                 is_current &= seat.observer.is_current();
-            } else if at != self.position && !seat.observer.is_current() {
-                is_sight_lost |= seat.share.lose_sight();
+            } else if at != self.position {
+                seat.is_seen &= seat.observer.is_current();
+                is_current &= seat.is_seen;
             }
         }
-        if is_sight_lost {
-            // That wakes it, too: nothing else says that its watch has ended.
-            shared.changes.send_modify(|version| *version += 1);
-        }
+        let is_seen = seats[self.position].observer.is_current();
         let others = seats.iter().enumerate().filter(|(at, _)| *at != self.position);
         let siblings = Siblings {
             daemon_set: seats[self.position].share.daemon_set.clone(),
@@ -144,10 +144,10 @@ impl Seat {
         {
             share.course = after_failure(shared.keep_going);
         }
-        if let Some(share) = share
-            && seats[self.position].share != share
-        {
-            seats[self.position].share = share;
+        let own = &mut seats[self.position];
+        let share = share.unwrap_or_else(|| own.share.clone());
+        if (own.is_seen, &own.share) != (is_seen, &share) {
+            (own.is_seen, own.share) = (is_seen, share);
             shared.changes.send_modify(|version| *version += 1);
         }
         done

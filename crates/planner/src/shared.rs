@@ -35,18 +35,6 @@ pub struct Share {
     pub nodes: BTreeMap<NodeName, NodeShare>,
 }
 
-impl Share {
-    /// A rollout that does not see the cluster now: what it will replace is not known before it has looked
-    /// again. Returns whether that is new.
-    pub fn lose_sight(&mut self) -> bool {
-        let loses = self.course == ShareCourse::Rolling;
-        if loses {
-            self.course = ShareCourse::Starting;
-        }
-        loses
-    }
-}
-
 /// What a run does with one of the selected DaemonSets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShareCourse {
