@@ -17,12 +17,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use cluster::{LiveCluster, Lock, LockError, Observer, View};
+use cluster::{FailedCreate, LiveCluster, Lock, LockError, Observer, View};
 use daemonset::controller::node_placements::PlacementCache;
 use daemonset::model::{DaemonSetKey, ManagedBy};
 use in_process_controller::InProcessController;
@@ -117,7 +117,7 @@ impl Run {
     ) -> (Ending, AllowedActions, Timestamp) {
         let mut sender = RequestSender::new(self.key.clone(), Arc::clone(&self.lock));
         let mut state = State::new(self.task.clone());
-        let mut heard = Heard::default();
+        let mut heard = Heard::since(self.now());
         let mut placement_cache = PlacementCache::default();
         let mut event = Event::Observed;
         loop {
@@ -231,7 +231,7 @@ impl Run {
         controller: Option<&mut InProcessController>,
         longest: Duration,
     ) -> Event {
-        if let Some(message) = self.observer.look(|view| sources.heard.news(view)) {
+        if let Some(message) = self.observer.look(|view| sources.heard.news(&view.failed_creates)) {
             return Event::CreateFailed { message };
         }
         // Biased order: deterministic, and what stops a run comes first.
@@ -360,9 +360,14 @@ fn until(wake: Option<Timestamp>, now: Timestamp) -> Duration {
     due.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
 }
 
+/// Time before the run from which a `FailedCreate` event is of an earlier one: the clocks of the controller
+/// and the server may differ. A watch of events begins with those of the last hour.
+const EARLIER: SignedDuration = SignedDuration::from_mins(1);
+
 /// The events that were passed to the run already.
-#[derive(Default)]
 struct Heard {
+    /// When the run began.
+    since: Timestamp,
     /// The count of each `FailedCreate` event.
     failed_creates: BTreeMap<String, u32>,
     /// Whether the loss of the lock was passed on: it stays lost, and would be reported again.
@@ -370,18 +375,52 @@ struct Heard {
 }
 
 impl Heard {
+    /// Nothing yet, in a run that begins now.
+    fn since(now: Timestamp) -> Self {
+        Self { since: now, failed_creates: BTreeMap::new(), lock_lost: false }
+    }
+
     /// The event of a lost lock, which is passed on once.
     fn loss(&mut self) -> Event {
         self.lock_lost = true;
         Event::LockLost
     }
 
-    /// A `FailedCreate` event that was not passed on yet.
-    fn news(&mut self, view: &View) -> Option<String> {
-        let failed = view.failed_creates.iter().filter(|it| it.reason == FAILED_CREATE);
+    /// A `FailedCreate` event of this run that was not passed on yet.
+    fn news(&mut self, failed_creates: &[FailedCreate]) -> Option<String> {
+        let is_earlier = |at: Timestamp| at.duration_until(self.since) > EARLIER;
+        let failed = failed_creates.iter().filter(|it| it.reason == FAILED_CREATE);
         failed
+            .filter(|it| !it.last.is_some_and(is_earlier))
             .filter(|it| self.failed_creates.insert(it.event.clone(), it.count) != Some(it.count))
             .last()
             .map(|it| it.message.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The watch of events begins with those of the last hour, and a rejection counts after 30 s: a run that
+    /// came after the quota had been raised failed by it.
+    #[test]
+    fn a_failed_create_of_an_earlier_run_is_no_news() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let event = |count, last| FailedCreate {
+            event: "agent.1".into(),
+            about: "1".into(),
+            reason: FAILED_CREATE.into(),
+            message: "exceeded quota".into(),
+            count,
+            last,
+        };
+        let mut heard = Heard::since(at(10_000));
+        assert_eq!(heard.news(&[event(7, Some(at(9_700)))]), None);
+        let quota = Some("exceeded quota".to_owned());
+        assert_eq!(heard.news(&[event(8, Some(at(9_990)))]), quota, "the clocks may differ");
+        assert_eq!(heard.news(&[event(8, Some(at(9_990)))]), None, "it was passed on");
+        assert_eq!(heard.news(&[event(9, Some(at(10_001)))]), quota);
+        assert_eq!(heard.news(&[event(10, None)]), quota, "its time is not known");
     }
 }

@@ -449,7 +449,7 @@ pub(super) async fn unlock(lock: Arc<Lock>) {
 }
 
 /// Whether the events of the controller may be watched. They are useful but not required. They are
-/// only watched, not listed: earlier events are of no use.
+/// only watched, not listed: a run takes no notice of those from before it.
 async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> bool {
     let access = Access {
         verb: Verb::Watch,
