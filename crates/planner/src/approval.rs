@@ -11,7 +11,7 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use evidence::{EarlierStep, Evidence, UpdatedNode};
+pub use evidence::{EarlierStep, Evidence, UpdatedNode, noted_steps};
 pub use request::{NotDone, NotToApprove, StepToApprove};
 
 use crate::digest::json_digest;

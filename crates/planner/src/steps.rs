@@ -260,6 +260,7 @@ pub(crate) fn evaluate<'a>(input: &StepsInput<'_, 'a>) -> Evaluation<'a> {
         unknown_since: before.map(|note| note.unknown_since.clone()).unwrap_or_default(),
         ..StepsNote::default()
     };
+    let before = before.filter(|note| note.steps_count(template, input.is_target_live));
     let InOrder { steps, step_of, current } = in_order(input, before, &mut after);
     let last = steps.len() - 1;
     let (names, domain_of) = domains::of_nodes(nodes, policy.domains.as_ref());

@@ -124,6 +124,13 @@ impl StepsNote {
         self.template == template && (self.started_at.is_some() || self.waits_since.is_some())
     }
 
+    /// Whether its steps are those of the rollout of this template. Once that has ended, they are so only
+    /// while the template is live: if it comes back after another one, that is another rollout, whoever
+    /// wrote the other one.
+    pub fn steps_count(&self, template: &str, is_live: bool) -> bool {
+        self.template == template && (is_live || self.started_at.is_some())
+    }
+
     /// Whether this template, if it is live, is that of a rollout that has begun and has not ended: of
     /// this one, or of the surge that it replaces.
     pub fn is_unfinished(&self, template: &str) -> bool {

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::digest::template_digest;
 use crate::plan::DaemonSetPlan;
-use daemonset::model::{NodeName, Pod, PolicyStep, RevisionHash, Snapshot, StepsNote};
+use daemonset::model::{DaemonSet, NodeName, Pod, PolicyStep, RevisionHash, Snapshot, StepsNote};
 
 /// The evidence for an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,6 +64,16 @@ impl Evidence {
         });
         Self { steps: steps.collect(), nodes: updated(snapshot, plan) }
     }
+}
+
+/// What is noted about the steps of the rollout that this plan is about, or of another template: not that
+/// of an earlier rollout of the target, which another template has replaced since.
+pub fn noted_steps<'a>(snapshot: &'a Snapshot, plan: &DaemonSetPlan) -> Option<&'a StepsNote> {
+    let (key, template) = (plan.key(), plan.target_template.as_str());
+    let is_live = |live: &DaemonSet| template_digest(live.spec.template.raw()) == template;
+    let is_live = snapshot.daemon_set(&key).is_some_and(is_live);
+    let note = snapshot.steps_note(&key)?;
+    (note.template != template || note.steps_count(template, is_live)).then_some(note)
 }
 
 fn updated(snapshot: &Snapshot, plan: &DaemonSetPlan) -> Vec<UpdatedNode> {

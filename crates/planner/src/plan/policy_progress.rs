@@ -77,8 +77,8 @@ pub(super) fn rolled_out<'a>(live: &'a DaemonSet, snapshot: &Snapshot) -> Cow<'a
 
 /// The template of the rollout that is noted, if another one is live.
 fn noted(live: &DaemonSet, note: &StepsNote, snapshot: &Snapshot) -> Option<Value> {
-    let is_under_way = note.started_at.is_some() || !note.steps.is_empty();
-    if !is_under_way || note.template == template_digest(live.spec.template.raw()) {
+    // The steps of one that has ended say nothing, now that another template is live.
+    if note.started_at.is_none() || note.template == template_digest(live.spec.template.raw()) {
         return None;
     }
     noted_revision(live, note, snapshot).and_then(|revision| template_of(&revision.data))

@@ -138,6 +138,7 @@ impl<'w> Decision<'_, 'w> {
         if outdated {
             self.note_beginning(target, live, pause.is_some())?;
         }
+        self.drop_ended_steps(target, same_template)?;
         Err(self.write_target(target, Some(live), pause))
     }
 

@@ -2,6 +2,8 @@
 //! it begins, how far its steps are, that it waits, and its end. Nothing else is remembered between
 //! runs. Not here: how far the steps are (`steps`), and when a note is needed.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -76,6 +78,19 @@ impl<'w> Decision<'_, 'w> {
         }
         let note = self.if_live(target, live, |steps| steps.note.clone());
         self.note_steps(&note, &self.policy(), &with_template(live, target))
+    }
+
+    /// Drops the steps of an earlier rollout of the target that has ended, before the target is written
+    /// again: once it is live, they would count, also for a run after this one.
+    pub(super) fn drop_ended_steps(&mut self, target: &Target, is_live: bool) -> Flow<()> {
+        let Some(note) = self.state.note.clone().filter(|note| !note.steps.is_empty()) else {
+            return Ok(());
+        };
+        let template = template_digest(target.template.raw());
+        if note.template != template || note.steps_count(&template, is_live) {
+            return Ok(());
+        }
+        self.note(StepsNote { steps: BTreeMap::new(), ..note })
     }
 
     /// Notes that the rollout waits before its first node.

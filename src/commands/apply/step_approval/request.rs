@@ -10,8 +10,10 @@ use crate::input::{self, Desired, Reading, Selection};
 use crate::shell::Shell;
 use crate::warnings;
 use cluster::{Approvals, Scope, WritableCluster};
-use daemonset::model::{Approval, DaemonSetKey, DesiredDaemonSet, Snapshot, approvals_name};
-use planner::approval::{ApprovalCheck, Evidence, StepToApprove};
+use daemonset::model::{
+    Approval, DaemonSetKey, DesiredDaemonSet, Snapshot, StepsNote, approvals_name,
+};
+use planner::approval::{ApprovalCheck, Evidence, StepToApprove, noted_steps};
 use planner::plan::{self, DaemonSetPlan, Guard, GuardCode, Plan, RevisionKind};
 use planner::rollback;
 
@@ -37,6 +39,8 @@ pub(super) struct Target<'a> {
     pub check: ApprovalCheck<'a>,
     /// The plan of the DaemonSet.
     pub plan: &'a DaemonSetPlan,
+    /// What is noted about the steps of this rollout.
+    pub noted: Option<&'a StepsNote>,
     /// Which nodes run the template.
     pub evidence: Evidence,
 }
@@ -130,13 +134,15 @@ impl Request {
             return Err(ApprovalError::ProgressUnknown(key.clone()).into());
         }
         let (note, template) = (snapshot.steps_note(key), daemon_set.target_template.as_str());
+        let noted = noted_steps(snapshot, daemon_set);
         let was_rolled_out = daemon_set.revision.kind != RevisionKind::New;
         let is_note_lost = note.is_none() && was_rolled_out && snapshot.coverage.leases;
         Ok(Target {
             step,
             check: ApprovalCheck { uid, template, step: step.step, note, is_note_lost, now: *now },
             plan: daemon_set,
-            evidence: Evidence::of(snapshot, daemon_set, step.earlier, note),
+            noted,
+            evidence: Evidence::of(snapshot, daemon_set, step.earlier, noted),
         })
     }
 }
@@ -159,7 +165,7 @@ impl Target<'_> {
     /// # Errors
     /// It is not.
     pub(super) fn check_turn(&self, key: &DaemonSetKey) -> Result<(), ApprovalError> {
-        match self.step.waits_for(self.check.template, self.check.note) {
+        match self.step.waits_for(self.check.template, self.noted) {
             None if self.check.is_note_lost => Err(ApprovalError::NoteLost(key.clone())),
             None => Ok(()),
             Some((before, why)) => Err(ApprovalError::NotDone {

@@ -87,7 +87,7 @@ impl Shown<'_> {
     /// The document; without an approval of a dry run.
     fn document(&self, approved: Option<(&str, Timestamp)>) -> serde_json::Value {
         let (by, at) = approved.unzip();
-        let Target { step, check, plan, evidence } = self.target;
+        let Target { step, check, plan, evidence, noted: _ } = self.target;
         let SourceInfo { commit, subject, .. } = self.source;
         json!({
             "apiVersion": ApiVersion::V1Alpha1,
@@ -117,7 +117,7 @@ impl Shown<'_> {
     }
 
     fn text(&self) -> String {
-        let Target { step, check, plan, evidence } = self.target;
+        let Target { step, check, plan, evidence, noted: _ } = self.target;
         let mut lines = vec![format!("step {} of {}", step.step, plan.key())];
         if let Some(commit) = &self.source.commit {
             let subject = self.source.subject.as_deref().unwrap_or_default();

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::approval::{EarlierStep, Evidence, UpdatedNode, step_digest};
+use crate::approval::{EarlierStep, Evidence, UpdatedNode, noted_steps, step_digest};
+use crate::steps::WaitKind;
 use daemonset::model::{ManagedBy, RolloutPolicy, StepNote, StepsNote, Unreadable};
 
 /// The DaemonSet with a new template, and a policy whose last step has this `approve`.
@@ -137,5 +138,46 @@ fn the_evidence_is_who_runs_the_target_and_since_when() {
     ] {
         let evidence = Evidence::of(&live, &plan, earlier, Some(&noted(template)));
         assert_eq!(evidence, Evidence { steps: vec![want], nodes: nodes.clone() }, "{template}");
+    }
+}
+
+/// What was done before another client replaced the template is not done for the plan, as for the run, nor
+/// for the evidence of an approval.
+#[test]
+fn the_steps_of_an_ended_rollout_count_only_while_its_template_is_live() {
+    for (is_live, started_at, is_counted) in
+        [(true, None, true), (false, None, false), (false, Some(at(5)), true)]
+    {
+        let mut cluster = settled(4);
+        let mut live = snapshot(&cluster);
+        let desired = with_approve(&mut cluster, true);
+        let template = planned(&live, std::slice::from_ref(&desired)).daemon_sets.remove(0);
+        let template = template.target_template;
+        if is_live {
+            // Its nodes have their old pods.
+            live.daemon_sets = snapshot(&cluster).daemon_sets;
+        }
+        let steps = &desired.policy.as_ref().unwrap().spec.steps;
+        let done = |step| StepNote {
+            digest: step_digest(step),
+            complete_at: Some(at(7)),
+            done_at: Some(at(9)),
+        };
+        let steps = steps.iter().map(|step| (step.name.clone(), done(step))).collect();
+        let note = StepsNote { template, steps, started_at, ..StepsNote::default() };
+        live.set_notes(&desired.key, "", Some(note));
+        live.approvals.insert(desired.key.clone(), BTreeMap::new());
+        let plan = planned(&live, std::slice::from_ref(&desired)).daemon_sets.remove(0);
+        let states: Vec<StepState> = plan.steps.iter().map(|step| step.state).collect();
+        let waits: Vec<WaitKind> = plan.waits_for.iter().map(|it| it.kind).collect();
+        // The steps, and the implied last one.
+        let want = if is_counted {
+            vec![StepState::Done, StepState::Done, StepState::InProgress]
+        } else {
+            vec![StepState::InProgress, StepState::Pending, StepState::Pending]
+        };
+        assert_eq!((states, waits), (want, vec![]), "{is_live} {started_at:?}");
+        let noted = noted_steps(&live, &plan).map(|note| note.steps.len());
+        assert_eq!(noted, is_counted.then_some(2), "{is_live} {started_at:?}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::run::{Run, plain_pace};
-use super::sim::{Sim, rolling};
+use super::sim::{Sim, on_delete, rolling};
 use super::steps::{first_approval, policy, purposes, run, waits};
 use crate::rollout::{Outcome, PauseReason, first_write};
 use crate::steps::WaitKind;
@@ -120,5 +120,88 @@ fn an_approval_from_before_another_commit_began_is_void() {
         });
         let again = again.finish();
         assert_eq!((waits(&again), again.deletes.len()), (vec![kind], deletes), "{is_before}");
+    }
+}
+
+/// A rollout of `v2` under the policy, which is done.
+fn done(sim: Sim, policy: &PolicySpec) -> Sim {
+    let mut sim = run(sim, "v2", policy).sim;
+    sim.pass(61);
+    let done = run(sim, "v2", policy);
+    assert_eq!((done.outcome(), done.sim.nodes_with("v2").len()), (&Outcome::Done, 3));
+    done.sim
+}
+
+/// Another client writes `v9`, and the controller rolls it out.
+fn replaced_by_another_client(mut sim: Sim) -> Sim {
+    sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v9".into());
+    sim.pass(60);
+    assert_eq!(sim.nodes_with("v9").len(), 3);
+    sim
+}
+
+#[test]
+fn steps_begin_again_after_another_client_has_replaced_the_template() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "60s"}]}));
+    let sim = replaced_by_another_client(done(Sim::of(3, &json!(1)), &canary));
+    let ended = sim.note.clone().unwrap();
+    assert!(ended.started_at.is_none() && ended.steps["canary"].done_at.is_some());
+    let mut killed = Run::apply(sim, "v2").with(|task| {
+        (task.policy, task.note) = (canary.clone(), Some(ended));
+    });
+    killed.look();
+    killed.until(|run| run.sim.live_image() == "v2");
+    // After the write, the template is live. Its old steps must not count again if the run is killed now.
+    assert_eq!(killed.sim.note.as_ref().map(|note| note.steps.len()), Some(0));
+    let again = run(killed.sim, "v2", &canary);
+    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 1));
+}
+
+/// The approval of the first time is void, and the step that it was for is asked about again.
+#[test]
+fn a_template_that_comes_back_needs_its_own_approval() {
+    let approved = policy(json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]}));
+    let with = |sim: Sim| {
+        let note = sim.note.clone();
+        let at = Sim::of(1, &json!(1)).now();
+        let run = Run::apply(sim, "v2");
+        let approval = Approval { at, ..first_approval(&run, &approved) };
+        let approvals = [("canary".to_owned(), approval)].into();
+        run.with(|task| {
+            (task.policy, task.note, task.approvals) = (approved.clone(), note, approvals);
+        })
+        .finish()
+    };
+    let first = with(Sim::of(3, &json!(1)));
+    assert_eq!((first.outcome(), first.deletes.len()), (&Outcome::Done, 3));
+    let again = with(replaced_by_another_client(first.sim));
+    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Approval], 0));
+    // It has not begun: its time does not pass.
+    let note = again.sim.note.as_ref().unwrap();
+    assert!(note.started_at.is_none() && note.waits_since.is_some());
+    // Nor by waiting.
+    let again = with(again.sim);
+    assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Approval], 0));
+}
+
+/// With `OnDelete`, the write begins no rollout, and nothing is outdated in an empty pool.
+#[test]
+fn the_steps_of_an_ended_rollout_are_dropped_before_any_write_that_brings_its_template_back() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 1}]}));
+    for is_empty in [false, true] {
+        let mut sim = replaced_by_another_client(done(Sim::of(3, &json!(1)), &canary));
+        if is_empty {
+            sim.cluster.pods.clear();
+            sim.cluster.nodes.clear();
+        } else {
+            sim.edit(|spec| spec["updateStrategy"] = on_delete());
+        }
+        let note = sim.note.clone();
+        let back = Run::apply(sim, "v2").with(|task| {
+            (task.policy, task.note) = (canary.clone(), note);
+        });
+        let back = back.finish();
+        assert_eq!((back.outcome(), back.sim.live_image().as_str()), (&Outcome::Done, "v2"));
+        assert_eq!(back.sim.note.as_ref().map(|note| note.steps.len()), Some(0), "{is_empty}");
     }
 }
