@@ -142,7 +142,7 @@ impl<'w> Decision<'_, 'w> {
             (Goal::RollBack, _) => self.resume_rollback(live),
             (Goal::Roll(extent), Course::Forward) => self.roll(extent, live),
             (Goal::Roll(_), Course::Waiting(waits_for)) => Ok(Halt::End(self.waiting(waits_for))),
-            (Goal::Roll(_), Course::Failed(failed)) => Ok(self.paused_by_failure(failed, None)),
+            (Goal::Roll(_), Course::Failed(failed)) => self.after_failed_roll(failed, live),
             (Goal::Release { written }, _) => self.release(written, live),
             // The end of each run removes them.
             (Goal::RemovePullers, _) => Ok(Halt::End(Outcome::Done)),

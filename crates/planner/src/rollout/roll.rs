@@ -1,20 +1,22 @@
 //! Goals that apply no target: replace pods by pods of the live template, or restore the declared
 //! strategy.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::decision::{Decision, Flow, Halt};
 use super::next_deletes::Replacer;
-use super::outcome::{Interference, Outcome};
+use super::notes::is_of;
+use super::outcome::{Interference, Outcome, PodFailure};
 use super::pace::Paced;
 use super::request::{Purpose, Write};
 use super::send::unchanged;
 use super::state::Course;
 use crate::extent::Extent;
 use crate::plan::PausedRollout;
-use daemonset::model::{DaemonSet, UpdateStrategy};
+use daemonset::model::{DaemonSet, NodeName, UpdateStrategy};
 
 impl<'w> Decision<'_, 'w> {
     /// Replaces pods by pods of the live template, without writing the DaemonSet.
@@ -48,9 +50,24 @@ impl<'w> Decision<'_, 'w> {
             Paced::MayNotBegin(waits_for) => Halt::End(self.waiting(waits_for)),
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
-                self.paused_by_failure(failed, None)
+                return self.after_failed_roll(failed, Some(live));
             }
         })
+    }
+
+    /// The rollout of the live template has failed, and that is its end: the next run begins another one,
+    /// which needs its own approvals, and whose gates and time count from its own begin.
+    pub(super) fn after_failed_roll(
+        &mut self,
+        failed: BTreeMap<NodeName, PodFailure>,
+        live: Option<&DaemonSet>,
+    ) -> Flow<Halt> {
+        let live = live.ok_or_else(Halt::gone)?;
+        let is_noted = is_of(self.state.note.as_ref(), live.spec.template.raw());
+        if is_noted || self.state.noting.sent.is_some() {
+            self.note_end(true)?;
+        }
+        Ok(self.paused_by_failure(failed, None))
     }
 
     /// Restores the declared strategy, whatever the controller then does.

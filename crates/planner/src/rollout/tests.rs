@@ -16,6 +16,7 @@ mod observed_checks;
 mod others;
 mod outages;
 mod pre_pull;
+mod roll;
 mod run;
 mod shared_budget;
 mod sim;
