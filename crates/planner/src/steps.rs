@@ -143,7 +143,7 @@ pub(crate) struct StepProgress<'a> {
     pub nodes: u32,
     /// The part of them with an available new pod.
     pub updated: u32,
-    /// Whether a selector matches no node at all.
+    /// Whether a selector matches no node at all, and the step is not done.
     pub is_empty: bool,
     /// Whether it is complete, and done.
     pub progress: Progress,
@@ -355,7 +355,10 @@ fn in_order<'a>(
             soak::judge(known, digest, is_complete, up_since, step.soak, now, passed);
         // Steps are done in their order; and a node without a pod, which gets the new one by itself,
         // does not stand for an approval.
-        if current.is_some() || (is_unapproved && has_nodes_left) {
+        // One whose nodes have left proves nothing while others wait.
+        let is_empty = added.is_empty && !is_done;
+        let is_unproven = is_empty && !members.is_last_step_complete();
+        if current.is_some() || (is_unapproved && has_nodes_left) || is_unproven {
             progress = Progress::Running;
         }
         if let Progress::Complete { note, .. }
@@ -368,7 +371,6 @@ fn in_order<'a>(
         if current.is_none() && !matches!(progress, Progress::Done { .. }) {
             current = Some(at);
         }
-        let is_empty = added.is_empty;
         steps.push(StepProgress { policy: Some(step), nodes: total, updated, is_empty, progress });
     }
     let is_last = current.is_none();

@@ -16,6 +16,7 @@ use super::waves::{BlockedStep, Blockers};
 use crate::words::{agree, count, grouped};
 use daemonset::model::{
     Calendar, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Opening, PolicySpec, Snapshot,
+    StepsNote,
 };
 
 /// Simultaneous evictions allowed without a guard under `OnDelete`, which has no budget.
@@ -95,7 +96,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         force_conflicts(plan, allowed),
         live.and_then(|live| git_ops(plan, live, allowed)),
         failed_template(plan, snapshot),
-        empty_step(plan, empty_steps),
+        empty_step(plan, empty_steps, snapshot),
         surge_under_policy(plan, desired),
         window_too_short(plan, desired, (node_seconds, rollouts), snapshot.observed_at),
     ];
@@ -103,8 +104,15 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
 }
 
 /// A step that selects no node would be passed without a proof.
-fn empty_step(plan: &DaemonSetPlan, empty: &[String]) -> Option<Guard> {
+fn empty_step(plan: &DaemonSetPlan, empty: &[String], snapshot: &Snapshot) -> Option<Guard> {
     if empty.is_empty() || plan.waves.is_empty() {
+        return None;
+    }
+    // When the rollout has begun, its nodes may have left, or be down because of it: its run waits for one,
+    // and its gates must be asked. A surge and `roll` have no pause.
+    let template = plan.target_template.as_str();
+    let has_begun = |note: &StepsNote| note.template == template && note.started_at.is_some();
+    if plan.is_under_way() || snapshot.steps_note(&plan.key()).is_some_and(has_begun) {
         return None;
     }
     let (steps, verb) = (empty.join(", "), agree(empty.len(), "selects", "select"));

@@ -1,6 +1,7 @@
 //! Tests of steps, domains, soaks and waits, as tables on small clusters.
 
 mod approvals;
+mod empty;
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,9 @@
 //! Plans that are blocked by a guard, or that cannot finish.
 
 use super::*;
+use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::digest::template_digest;
+use daemonset::model::{StepsNote, UpdateStrategy};
 
 /// A cluster of three nodes whose first new pod has this failure.
 pub(super) fn with_failed_pod(reason: &str) -> Cluster {
@@ -167,12 +169,18 @@ fn a_selector_change_is_blocked_and_no_action_is_planned() {
 
 /// The plan of a new template under a policy with these fields in its `spec`.
 pub(super) fn paced(cluster: &mut Cluster, spec: &Value) -> Plan {
+    paced_with(cluster, spec, |_| {})
+}
+
+/// The same, after this change of the cluster.
+fn paced_with(cluster: &mut Cluster, spec: &Value, change: impl FnOnce(&mut Snapshot)) -> Plan {
     let mut policy = json!({
         "apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "p"},
         "spec": {"selects": {"names": ["default/foo"]}},
     });
     policy["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-    let before = snapshot(cluster);
+    let mut before = snapshot(cluster);
+    change(&mut before);
     cluster.set_image("foo/bar:2");
     let mut wanted = desired(cluster);
     wanted.policy = Some(Arc::new(serde_json::from_value(policy).unwrap()));
@@ -325,4 +333,41 @@ fn a_failed_template_in_the_lease_is_guarded_until_it_is_live_everywhere() {
         let want = if guarded { vec![GuardCode::FailedTemplate] } else { vec![] };
         assert_eq!(codes, want, "{rule}");
     }
+}
+
+/// The nodes of a step may leave when the rollout has begun: then its run waits for one, or its gates fail.
+#[test]
+fn a_step_whose_nodes_have_left_blocks_no_rollout_that_is_under_way() {
+    let mut cluster = settled(4);
+    let steps = json!({"steps": [{"name": "named", "nodes": {"names": ["node-9"]}}]});
+    let template = paced(&mut cluster, &steps).daemon_sets[0].target_template.clone();
+    let guards = |change: &dyn Fn(&mut Snapshot)| {
+        let plan = paced_with(&mut settled(4), &steps, change);
+        plan.guards.iter().map(|guard| guard.code).collect::<Vec<_>>()
+    };
+    let noted = |template: &str, started_at| {
+        let (template, waits_since) = (template.to_owned(), Some(at(5)));
+        let note = StepsNote { template, started_at, waits_since, ..StepsNote::default() };
+        guards(&|live| live.set_notes(&cluster.daemon_set.key, "", Some(note.clone())))
+    };
+    let blocked = [GuardCode::EmptyStep];
+    assert_eq!(guards(&|_| {}), blocked);
+    assert_eq!(noted(&template, None), blocked, "it only waits to begin");
+    assert_eq!(noted("sha256:other", Some(at(5))), blocked);
+    assert_eq!(noted(&template, Some(at(5))), []);
+    // While it waits, the last good template is live.
+    let waiting = json!({
+        "state": "waiting", "planDigest": "sha256:1", "since": at(500), "target": template,
+        "declared": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
+    });
+    let paused = guards(&|live| {
+        let live = &mut live.daemon_sets[0];
+        let annotation = waiting.to_string();
+        live.annotations = [(ROLLOUT_ANNOTATION, annotation.as_str())].into_iter().collect();
+        live.spec.update_strategy = UpdateStrategy::OnDelete;
+        let raw = Arc::make_mut(&mut live.raw);
+        raw["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+        raw["metadata"]["annotations"] = json!({ROLLOUT_ANNOTATION: annotation});
+    });
+    assert_eq!(paused, []);
 }
