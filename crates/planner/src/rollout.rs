@@ -69,6 +69,7 @@ pub use crate::extent::Extent;
 pub use effect::Effect;
 pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
+pub use notes::waiting_note;
 pub use notification::{Secrets, notification};
 pub use observed_cluster::ObservedCluster;
 pub use outcome::{

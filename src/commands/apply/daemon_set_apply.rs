@@ -129,7 +129,8 @@ impl DaemonSetApply<'_> {
         let now = snapshot.observed_at;
         if let Some(one) = plan.daemon_sets.first() {
             let template = &one.target_template;
-            let waiting = StepsNote::waiting(before.as_ref(), template, approvals, now);
+            let live = snapshot.daemon_set(&self.desired.key);
+            let waiting = rollout::waiting_note(before.as_ref(), live, template, approvals, now);
             if before.as_ref() != Some(&waiting) {
                 let written = lock.set_note(STEPS_ANNOTATION, Some(&waiting.text())).await;
                 written.map_err(|source| LockError::Write {

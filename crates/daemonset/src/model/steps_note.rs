@@ -28,7 +28,7 @@ pub struct StepsNote {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// Digest of the live template, while that is the one of a surge that was interrupted, and this
-    /// rollout has not written its own yet.
+    /// rollout has not written its own yet. [`from`](Self::from) is where the surge came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
     /// Steps by name; domains of a step as `STEP/DOMAIN`.
@@ -72,12 +72,14 @@ impl StepsNote {
         serde_json::from_str(text).ok()
     }
 
-    /// The note of a run that has to wait before the first node; `before` is the note so far. So a
-    /// later run knows that this template was to be rolled out.
+    /// The note of a run that has to wait before the first node; `before` is the note so far, and
+    /// `surge` the live template, if that is of an interrupted surge of another template. So a later run
+    /// knows that this template was to be rolled out, and what the surge came from.
     #[must_use]
     pub fn waiting(
         before: Option<&Self>,
         template: &str,
+        surge: Option<String>,
         approvals: &BTreeMap<String, Approval>,
         now: Timestamp,
     ) -> Self {
@@ -88,6 +90,8 @@ impl StepsNote {
             },
             other => Self {
                 template: template.to_owned(),
+                from: before.filter(|_| surge.is_some()).and_then(|noted| noted.from.clone()),
+                replaces: surge,
                 waits_since: Some(now),
                 approvals_void_before: Self::void_before(other, template, approvals),
                 ..Self::default()
@@ -135,7 +139,7 @@ impl StepsNote {
     /// this one, or of the surge that it replaces.
     pub fn is_unfinished(&self, template: &str) -> bool {
         let is_replaced = self.replaces.as_deref() == Some(template);
-        self.started_at.is_some() && (self.template == template || is_replaced)
+        is_replaced || (self.started_at.is_some() && self.template == template)
     }
 
     /// The value of the annotation.

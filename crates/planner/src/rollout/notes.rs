@@ -18,7 +18,7 @@ use crate::digest::template_digest;
 use crate::plan::{PauseState, PausedRollout};
 use crate::steps::{WaitsFor, needs_note};
 use daemonset::controller::limits::allows_surge;
-use daemonset::model::{DaemonSet, PolicySpec, StepsNote, Time};
+use daemonset::model::{Approval, DaemonSet, PolicySpec, StepsNote, Time};
 
 impl<'w> Decision<'_, 'w> {
     /// Finds out, before anything is written, whether what was noted about rollouts of this template
@@ -97,7 +97,8 @@ impl<'w> Decision<'_, 'w> {
     pub(super) fn note_waiting(&mut self, target: &Target, waits_for: &[WaitsFor]) -> Flow<()> {
         let template = template_digest(target.template.raw());
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
-        let mut note = StepsNote::waiting(before, &template, approvals, self.now);
+        let live = self.observed.daemon_set;
+        let mut note = waiting_note(before, live, &template, approvals, self.now);
         // Also of checks that are not asked for now: a window may have closed since.
         self.recall_unknown(&mut note);
         let unknown_since = self.state.checks.unknown_since.clone();
@@ -163,11 +164,7 @@ impl<'w> Decision<'_, 'w> {
     /// would say so. Any other rollout without a pause was complete, also if its run was killed before it
     /// noted that.
     pub(super) fn is_interrupted(&self, live: &DaemonSet) -> bool {
-        if !allows_surge(&live.spec.update_strategy) {
-            return false;
-        }
-        let note = self.state.note.as_ref().filter(|note| note.from.is_some());
-        note.is_some_and(|note| note.is_unfinished(&template_digest(live.spec.template.raw())))
+        is_interrupted_surge(self.state.note.as_ref(), live)
     }
 
     /// The time at which the target was first written, if it is live and paused since; else now. Pods
@@ -187,6 +184,26 @@ impl<'w> Decision<'_, 'w> {
         let live = template_digest(self.observed.daemon_set?.spec.template.raw());
         (live != template && note.is_unfinished(&live)).then_some(live)
     }
+}
+
+fn is_interrupted_surge(note: Option<&StepsNote>, live: &DaemonSet) -> bool {
+    let note = note.filter(|note| note.from.is_some() && allows_surge(&live.spec.update_strategy));
+    note.is_some_and(|note| note.is_unfinished(&template_digest(live.spec.template.raw())))
+}
+
+/// The note of a run that has to wait before the first node of a rollout of this template. What an
+/// interrupted surge that is live came from stays known.
+pub fn waiting_note(
+    before: Option<&StepsNote>,
+    live: Option<&DaemonSet>,
+    template: &str,
+    approvals: &BTreeMap<String, Approval>,
+    now: Timestamp,
+) -> StepsNote {
+    let surge = live.filter(|live| is_interrupted_surge(before, live));
+    let surge = surge.map(|live| template_digest(live.spec.template.raw()));
+    let surge = surge.filter(|surge| surge != template);
+    StepsNote::waiting(before, template, surge, approvals, now)
 }
 
 /// Whether this is noted about a rollout of this template, which may have ended.

@@ -1,14 +1,17 @@
 //! Steps of a DaemonSet with `maxSurge`: this run deletes in all but the last, in which the controller
 //! surges.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::run::{Post, Run, plain_pace};
 use super::sim::{Fate, Sim, surging};
 use super::steps::{purposes, waits};
+use crate::digest::template_digest;
 use crate::plan::PauseState;
-use crate::rollout::{Event, Outcome, Purpose};
+use crate::rollout::{Event, Goal, Outcome, Purpose, waiting_note};
 use crate::steps::WaitKind;
 use daemonset::model::{PodReadiness, PolicySpec};
 
@@ -190,7 +193,7 @@ fn a_failure_in_the_surge_aborts_and_one_rolls_back_within_the_budget() {
         let mut sim = failed.sim;
         sim.pass(30);
         assert!(failed.most_unavailable <= 1, "{}", failed.most_unavailable);
-        let mut have = std::collections::BTreeMap::new();
+        let mut have = BTreeMap::new();
         for image in sim.running().into_values() {
             *have.entry(image).or_insert(0) += 1;
         }
@@ -261,6 +264,53 @@ fn a_surge_stays_noted_until_another_template_is_live() {
     cluster.pass(200);
     let next = run(cluster, "v3", &windows);
     assert_eq!((waits(&next), next.sim.live_image().as_str()), (vec![WaitKind::Window], "v1"));
+}
+
+/// As of a commit whose predecessor (`after`) is not done: nothing but its wait is noted.
+#[test]
+fn a_commit_that_waits_does_not_forget_what_a_surge_came_from() {
+    let all = policy(json!({"steps": [{"name": "all", "nodes": "100%", "soak": "60s"}]}));
+    let approved = policy(json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]}));
+    for commits in [&["v3"][..], &["v3", "v4"], &["v3", "v3"]] {
+        let mut killed = start(sim(3), "v2", &all);
+        killed.look();
+        killed.until(|run| !run.sim.writes.is_empty());
+        let mut cluster = killed.sim;
+        for commit in commits {
+            let waiting = start(cluster, commit, &approved);
+            let Goal::Apply(target) = &waiting.task.goal else { panic!() };
+            let template = template_digest(target.template.raw());
+            cluster = waiting.sim;
+            let (before, live) = (cluster.note.take(), Some(&cluster.cluster.daemon_set));
+            let none = BTreeMap::new();
+            let note = waiting_note(before.as_ref(), live, &template, &none, cluster.now());
+            assert_eq!((&note.template, note.waits_since.is_some()), (&template, true));
+            cluster.note = Some(note);
+            cluster.pass(5);
+        }
+        assert_eq!(cluster.live_image(), "v2", "it continues meanwhile");
+        let next = run(cluster, commits[commits.len() - 1], &approved);
+        assert_eq!(
+            (waits(&next), next.sim.live_image().as_str()),
+            (vec![WaitKind::Approval], "v1"),
+            "{commits:?}"
+        );
+    }
+}
+
+/// A surge that has ended is the last good template.
+#[test]
+fn a_commit_that_waits_takes_a_surge_that_has_ended_for_good() {
+    let approved = policy(json!({"steps": [{"name": "canary", "nodes": 1, "approve": true}]}));
+    let done = run(sim(3), "v2", &policy(json!({"steps": [{"name": "all", "nodes": "100%"}]})));
+    assert_eq!(*done.outcome(), Outcome::Done);
+    let (mut cluster, none) = (done.sim, BTreeMap::new());
+    let (before, live) = (cluster.note.take(), Some(&cluster.cluster.daemon_set));
+    let note = waiting_note(before.as_ref(), live, "sha256:3", &none, cluster.now());
+    assert_eq!((&note.from, &note.replaces), (&None, &None));
+    cluster.note = Some(note);
+    let next = run(cluster, "v3", &approved);
+    assert_eq!((waits(&next), next.sim.live_image().as_str()), (vec![WaitKind::Approval], "v2"));
 }
 
 /// Under the pause of a failure, the controller takes the surge back: nothing of it is in progress.
