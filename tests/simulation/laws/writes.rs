@@ -90,7 +90,7 @@ impl LawChecker {
         });
         let evicted = evicted.collect::<BTreeSet<_>>().len() as u64;
         let by_hand = declared["type"] == "OnDelete";
-        // The guard uses the DaemonSet's own limit: the controller knows no other.
+        // The DaemonSet's own limit at most: that of the policy, or the one before, may be stricter.
         let own = self.nodes.allowed(live, declared, &Value::Null);
         let allowed = if by_hand { 1 } else { own };
         if evicted > allowed {

@@ -1,6 +1,7 @@
 //! Guards: conditions that block `ds-apply` until the user passes the flag that the guard names.
 
 mod managed_by;
+mod mass_eviction;
 mod policy_change;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,20 +14,15 @@ use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
 use super::waves::{BlockedStep, Blockers};
-use crate::words::{agree, count, grouped};
+use crate::words::{agree, grouped};
 use daemonset::model::{
     Calendar, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Opening, PolicySpec, Snapshot,
     StepsNote,
 };
 
-/// Simultaneous evictions allowed without a guard under `OnDelete`, which has no budget.
-const ON_DELETE_BUDGET: u32 = 1;
-
 /// Maximum number of nodes named for each reason.
 const MOST_NAMES: usize = 3;
 
-/// Flag that allows the eviction of more pods at once than the budget.
-const ALLOW_MASS_EVICTION: &str = "--allow-mass-eviction";
 /// Flag that names the field managers whose fields are overwritten.
 const FORCE_CONFLICTS: &str = "--force-conflicts";
 /// Flag that allows a template to be applied again after it failed.
@@ -71,7 +67,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         plan,
         desired,
         live,
-        now,
+        now: _,
         daemon_set_view,
         blockers: Blockers { unavailable, blocked_step, empty_steps },
         node_seconds,
@@ -88,9 +84,8 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     if let Some(own) = managed_by::own_approvals(plan, desired) {
         return vec![own];
     }
-    let evicted = now.and_then(|now| mass_eviction(plan, now, daemon_set_view));
     let guards = [
-        evicted,
+        mass_eviction::mass_eviction(judged),
         deadlock(plan, daemon_set_view, unavailable),
         blocked_step.as_ref().and_then(|step| deadlock_in_step(plan, daemon_set_view, step)),
         force_conflicts(plan, allowed),
@@ -274,54 +269,6 @@ fn selector_change(plan: &DaemonSetPlan) -> Guard {
          once) and apply again; to avoid downtime, give the new DaemonSet another name"
     );
     plan.guard(GuardCode::SelectorChange, message, None, Vec::new())
-}
-
-/// The controller deletes the pods of nodes that are no longer eligible all at once, regardless of
-/// the update strategy and its budget.
-///
-/// A node that is about to get its pod counts as having one: the controller may create it between
-/// the plan and the write.
-fn mass_eviction(
-    plan: &DaemonSetPlan,
-    now: &DaemonSetView<'_>,
-    daemon_set_view: &DaemonSetView<'_>,
-) -> Option<Guard> {
-    let allowed = match plan.strategy {
-        Strategy::OnDelete => ON_DELETE_BUDGET,
-        Strategy::RollingUpdate { max_unavailable, max_surge: _, desired: _ } => {
-            max_unavailable.max(1)
-        }
-    };
-    let (before, after) = (now.view(), daemon_set_view.view());
-    let (mut evicted, mut to_come) = (Vec::new(), 0);
-    for (at, node) in after.fleet.nodes().iter().enumerate() {
-        let has_pod = after.pods.at(at).iter().any(|pod| !pod.terminating);
-        let (was, is) = (&before.placements[at], &after.placements[at]);
-        if was.may_stay && !is.may_stay && (has_pod || was.may_start) {
-            evicted.push(node.name.clone());
-            to_come += usize::from(!has_pod);
-        }
-    }
-    let nodes = evicted.len();
-    if nodes <= usize::try_from(allowed).unwrap_or(usize::MAX) {
-        return None;
-    }
-    let not_yet = match to_come {
-        0 => String::new(),
-        _ => format!(" ({} of them have no pod yet)", grouped(to_come)),
-    };
-    let message = format!(
-        "{} {} all at once, regardless of the update strategy{not_yet}; at most {} may be \
-         unavailable",
-        count(nodes, "node"),
-        agree(
-            nodes,
-            "is no longer eligible, and the controller deletes its pods",
-            "are no longer eligible, and the controller deletes their pods"
-        ),
-        grouped(allowed),
-    );
-    Some(plan.guard(GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
 }
 
 /// The plan never finishes: the unavailable pods that use up the budget are not replaced by it.

@@ -3,6 +3,7 @@
 mod approvals;
 mod guards;
 mod managed_by;
+mod mass_eviction;
 mod nodes;
 mod ownership;
 mod prune;

@@ -93,9 +93,9 @@ fn an_eviction_larger_than_the_budget_is_guarded_under_any_strategy() {
         for node in cluster.nodes.iter_mut().skip(evicted) {
             node.labels = labels([("disk", "ssd")]);
         }
+        cluster.edit(|spec| spec["updateStrategy"] = strategy.clone());
         let plan = after(&mut cluster, |cluster| {
             cluster.edit(|spec| {
-                spec["updateStrategy"] = strategy.clone();
                 spec["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
             });
         });
@@ -138,9 +138,9 @@ fn a_pod_that_is_still_to_come_counts_as_evicted() {
         if let Some(at) = tainted {
             cluster.nodes[at].taints = [taint("gpu=a100:NoSchedule")].into();
         }
+        cluster.edit(|spec| spec["updateStrategy"] = two.clone());
         let plan = after(&mut cluster, |cluster| {
             cluster.edit(|spec| {
-                spec["updateStrategy"] = two.clone();
                 spec["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
             });
         });

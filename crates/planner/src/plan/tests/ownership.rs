@@ -179,7 +179,7 @@ fn a_merge_that_the_server_would_reject_is_warned_about() {
 }
 
 /// A snapshot in which the DaemonSet is paused or aborted.
-fn held(cluster: &Cluster, state: PauseState, failed: Option<String>) -> Snapshot {
+pub(super) fn held(cluster: &Cluster, state: PauseState, failed: Option<String>) -> Snapshot {
     let pause = PausedRollout {
         state,
         declared: json!({
