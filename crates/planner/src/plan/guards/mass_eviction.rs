@@ -1,7 +1,8 @@
 //! Guard of a change after which the controller deletes the pods of more nodes at once than may be
-//! unavailable.
+//! unavailable: those of the live DaemonSet, or orphans that a new one adopts.
 
 use super::Judged;
+use crate::plan::daemon_set_view::DaemonSetView;
 use crate::plan::document::{Guard, GuardCode};
 use crate::plan::pause::as_declared;
 use crate::words::{agree, count, grouped};
@@ -17,7 +18,7 @@ const ALLOW_MASS_EVICTION: &str = "--allow-mass-eviction";
 /// The controller deletes the pods of nodes that are no longer eligible all at once, regardless of
 /// the update strategy and its budget.
 pub(super) fn mass_eviction(judged: &Judged<'_>) -> Option<Guard> {
-    let Evicted { nodes, to_come } = Evicted::of(judged)?;
+    let Evicted { nodes, to_come } = Evicted::of(judged);
     let (evicted, allowed) = (nodes.len(), budget(judged));
     if evicted <= usize::try_from(allowed).unwrap_or(usize::MAX) {
         return None;
@@ -26,15 +27,22 @@ pub(super) fn mass_eviction(judged: &Judged<'_>) -> Option<Guard> {
         0 => String::new(),
         _ => format!(" ({} of them have no pod yet)", grouped(to_come)),
     };
-    let message = format!(
-        "{} {} all at once, regardless of the update strategy{not_yet}; at most {} may be \
-         unavailable",
-        count(evicted, "node"),
-        agree(
+    let deletes = match judged.live {
+        Some(_) => agree(
             evicted,
             "is no longer eligible, and the controller deletes its pods",
-            "are no longer eligible, and the controller deletes their pods"
+            "are no longer eligible, and the controller deletes their pods",
         ),
+        None => agree(
+            evicted,
+            "is not eligible, and the controller adopts its pods and deletes them",
+            "are not eligible, and the controller adopts their pods and deletes them",
+        ),
+    };
+    let message = format!(
+        "{} {deletes} all at once, regardless of the update strategy{not_yet}; at most {} may be \
+         unavailable",
+        count(evicted, "node"),
         grouped(allowed),
     );
     Some(judged.plan.guard(GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), nodes))
@@ -49,19 +57,22 @@ struct Evicted {
 
 impl Evicted {
     /// A node that is about to get its pod counts as having one: the controller may create it between
-    /// the plan and the write. `None` for a new DaemonSet.
-    fn of(judged: &Judged<'_>) -> Option<Self> {
-        let (before, after) = (judged.now?.view(), judged.daemon_set_view.view());
+    /// the plan and the write. A new DaemonSet has only the orphans that it adopts.
+    fn of(judged: &Judged<'_>) -> Self {
+        let (before, after) = (judged.now.map(DaemonSetView::view), judged.daemon_set_view.view());
         let (mut nodes, mut to_come) = (Vec::new(), 0);
         for (at, node) in after.fleet.nodes().iter().enumerate() {
             let has_pod = after.pods.at(at).iter().any(|pod| !pod.terminating);
-            let (was, is) = (&before.placements[at], &after.placements[at]);
-            if was.may_stay && !is.may_stay && (has_pod || was.may_start) {
+            let was_kept = match before.as_ref().map(|before| &before.placements[at]) {
+                Some(was) => was.may_stay && (has_pod || was.may_start),
+                None => has_pod,
+            };
+            if was_kept && !after.placements[at].may_stay {
                 nodes.push(node.name.clone());
                 to_come += usize::from(!has_pod);
             }
         }
-        Some(Self { nodes, to_come })
+        Self { nodes, to_come }
     }
 }
 

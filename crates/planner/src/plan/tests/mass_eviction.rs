@@ -97,3 +97,33 @@ fn the_budget_before_is_the_declared_one_during_a_pause() {
         assert_eq!(allowed(&plan), guarded, "{declared}");
     }
 }
+
+/// The pods of a DaemonSet that was deleted with `--cascade=orphan`.
+#[test]
+fn orphans_that_a_new_daemon_set_adopts_count() {
+    let message = "8 nodes are not eligible, and the controller adopts their pods and deletes them \
+                   all at once, regardless of the update strategy; at most 1 may be unavailable";
+    // Nodes that are not eligible, whether their pods have another owner or go already, the policy's
+    // limit, and the guard.
+    for (evicted, is_owned, is_going, limit, want) in [
+        (8, false, false, None, Some((8, message))),
+        (8, true, false, None, None),
+        (8, false, true, None, None),
+        (1, false, false, None, None),
+        (0, false, false, None, None),
+        (8, false, false, Some("9"), Some((8, message))),
+    ] {
+        let mut cluster = with_disks(evicted, &json!(1));
+        for pod in &mut cluster.pods {
+            pod.controller = pod.controller.take().filter(|_| is_owned);
+            pod.terminating = is_going;
+        }
+        let mut before = snapshot(&cluster);
+        before.daemon_sets.clear();
+        let desired = with_limit(selecting(&mut cluster, &rolling(&json!(1), 0)), limit);
+        let plan = planned(&before, &[desired]);
+        assert_eq!(plan.daemon_sets[0].change, Change::Create);
+        let guards: Vec<_> = plan.guards.iter().map(|it| (it.nodes.len(), &*it.message)).collect();
+        assert_eq!(guards, Vec::from_iter(want), "{evicted} {is_owned} {is_going} {limit:?}");
+    }
+}
