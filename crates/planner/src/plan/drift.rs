@@ -121,9 +121,12 @@ fn of_live(
         found.push(Deviation::PauseUnreadable { problem: error.to_string() });
         None
     });
-    let object = spec::Live { object: live, pause: pause.as_ref(), revisions: &own, writers };
+    let is_declared =
+        pause.as_ref().is_none_or(|pause| spec::is_declared(pause, snapshot, desired));
+    let object =
+        spec::Live { object: live, pause: pause.as_ref(), is_declared, revisions: &own, writers };
     found.extend(spec::deviations(&object, desired, show_values));
-    let pause = pause.map(|pause| Deviation::of_pause(pause, snapshot.observed_at));
+    let pause = pause.map(|pause| Deviation::of_pause(pause, is_declared, snapshot.observed_at));
     let waits = pause.as_ref().is_some_and(Deviation::is_expected);
     found.extend(pause);
     found.extend(LeftoverPause::of(live).map(|left| Deviation::PauseLeftOver { left }));

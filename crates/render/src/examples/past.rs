@@ -172,6 +172,7 @@ pub(crate) fn drift() -> Drift {
             paced(Deviation::Waiting {
                 pause: pause(PauseState::Waiting),
                 overdue_seconds: Some(7_200),
+                superseded: false,
             }),
         ),
         one("aborted", paced(Deviation::Aborted { pause: pause(PauseState::Aborted) })),

@@ -164,6 +164,9 @@ pub enum Deviation {
         /// Seconds since it could continue, if no run has come for an hour.
         #[serde(skip_serializing_if = "Option::is_none")]
         overdue_seconds: Option<i64>,
+        /// The source declares another template than the one that waits.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        superseded: bool,
     },
     /// `ds-apply` has aborted a rollout that failed.
     Aborted {
@@ -339,14 +342,15 @@ impl Deviation {
         }
     }
 
-    /// Whether it is no drift: the policy of a rollout lets no more nodes begin for now, and it is not
-    /// forgotten. It is reported, but not counted.
+    /// Whether it is no drift: the policy of a rollout of the source's template lets no more nodes begin
+    /// for now, and it is not forgotten. It is reported, but not counted.
     pub fn is_expected(&self) -> bool {
-        matches!(self, Self::Waiting { pause: _, overdue_seconds: None })
+        matches!(self, Self::Waiting { pause: _, overdue_seconds: None, superseded: false })
     }
 
-    /// The deviation of a DaemonSet with this paused or aborted rollout.
-    pub(super) fn of_pause(pause: PausedRollout, now: Timestamp) -> Self {
+    /// The deviation of a DaemonSet with this paused or aborted rollout. `is_declared`: the source
+    /// declares its template.
+    pub(super) fn of_pause(pause: PausedRollout, is_declared: bool, now: Timestamp) -> Self {
         match pause.state {
             PauseState::Paused => Self::Paused { pause },
             PauseState::Waiting => {
@@ -354,7 +358,8 @@ impl Deviation {
                 let end = ends.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().max());
                 let overdue = end.map(|end| now.duration_since(end));
                 let overdue = overdue.filter(|overdue| *overdue >= FORGOTTEN);
-                Self::Waiting { pause, overdue_seconds: overdue.map(|it| it.as_secs()) }
+                let overdue_seconds = overdue.map(|it| it.as_secs());
+                Self::Waiting { pause, overdue_seconds, superseded: !is_declared }
             }
             PauseState::Aborted => Self::Aborted { pause },
         }
@@ -375,7 +380,9 @@ impl fmt::Display for Deviation {
             Self::PodFailed { nodes } => on(f, nodes, "with a failed or completed pod"),
             Self::PodMisscheduled { nodes } => on(f, nodes, "with a pod that may not run there"),
             Self::Paused { pause } | Self::Aborted { pause } => pause.fmt(f),
-            Self::Waiting { pause, overdue_seconds } => waiting(f, pause, *overdue_seconds),
+            Self::Waiting { pause, overdue_seconds, superseded } => {
+                waiting(f, pause, *overdue_seconds, *superseded)
+            }
             Self::PauseUnreadable { problem } => f.write_str(problem),
             Self::PauseLeftOver { left } => left.fmt(f),
             Self::NotObserved { generation, observed_generation } => write!(
@@ -428,10 +435,12 @@ fn waiting(
     f: &mut fmt::Formatter<'_>,
     pause: &PausedRollout,
     overdue_seconds: Option<i64>,
+    superseded: bool,
 ) -> fmt::Result {
     write!(f, "{pause}")?;
     let forgotten = overdue_seconds.map(Age);
-    forgotten.iter().try_for_each(|age| write!(f, "; forgotten: no run has come for {age}"))
+    forgotten.iter().try_for_each(|age| write!(f, "; forgotten: no run has come for {age}"))?;
+    f.write_str(if superseded { "; superseded: the source declares another template" } else { "" })
 }
 
 /// `3 nodes without a pod`.
