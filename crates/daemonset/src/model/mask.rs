@@ -150,13 +150,14 @@ fn is_hidden(name: &str, value: &str, doubt: Doubt) -> bool {
         || doubt == Doubt::IsHidden && !words::is_harmless_annotation(name, value)
 }
 
+/// Whether the value of an annotation may be a secret, so that it is not shown.
+pub fn is_secret_annotation(name: &str, value: &str) -> bool {
+    is_hidden(name, value, Doubt::IsShown)
+}
+
 /// Replaces the annotations of an object that contain credentials by the result of `replacement`.
 pub fn replace_annotations(object: &mut Value, replacement: impl Fn(&str) -> String) {
-    replace_annotations_if(
-        object,
-        |name, value| is_hidden(name, value, Doubt::IsShown),
-        replacement,
-    );
+    replace_annotations_if(object, is_secret_annotation, replacement);
 }
 
 /// Replaces the annotations of an object that are not known to be harmless by their digests.

@@ -20,9 +20,10 @@ use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::revision_data::{Matching, matches, template_of};
+use daemonset::model::mask::is_secret_annotation;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DaemonSetName, NamespaceName, Pod, Revision, RevisionHash,
-    RevisionName, RevisionNumber, RevisionRef, Snapshot,
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetKey, DaemonSetName, NamespaceName, Pod, Revision,
+    RevisionHash, RevisionName, RevisionNumber, RevisionRef, Snapshot,
 };
 
 /// History of DaemonSets.
@@ -83,7 +84,7 @@ pub struct RevisionEntry {
     /// `metadata.creationTimestamp`. A reused revision keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// The annotation `kubernetes.io/change-cause`.
+    /// The annotation `kubernetes.io/change-cause`; masked if it may contain a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_cause: Option<String>,
     /// The annotation `ds-plan.dev/commit`: the commit that the template was applied from.
@@ -197,7 +198,8 @@ impl<'a> Past<'a> {
     ) -> Result<DaemonSetHistory, NoSuchRevision> {
         let (revisions, difference) = match question {
             HistoryQuestion::Overview => {
-                (self.revisions.iter().map(|revision| self.entry(revision)).collect(), None)
+                let entry = |revision: &&Revision| self.entry(revision, show_values);
+                (self.revisions.iter().map(entry).collect(), None)
             }
             HistoryQuestion::Revision(number) => {
                 let revision = self.numbered(number)?;
@@ -205,12 +207,13 @@ impl<'a> Past<'a> {
                 if show_values != ShownValues::All {
                     secrets::mask(&mut template, show_values);
                 }
-                let entry = RevisionEntry { template: Some(template), ..self.entry(revision) };
+                let entry =
+                    RevisionEntry { template: Some(template), ..self.entry(revision, show_values) };
                 (vec![entry], None)
             }
             HistoryQuestion::Difference(from, to) => {
                 let (from, to) = (self.numbered(from)?, self.numbered(to)?);
-                let entries = [from, to].map(|revision| self.entry(revision)).into();
+                let entries = [from, to].map(|revision| self.entry(revision, show_values)).into();
                 (entries, Some(difference(from, to, show_values)))
             }
         };
@@ -236,7 +239,7 @@ impl<'a> Past<'a> {
         })
     }
 
-    fn entry(&self, revision: &Revision) -> RevisionEntry {
+    fn entry(&self, revision: &Revision, show_values: ShownValues<'_>) -> RevisionEntry {
         let hash = hash_of(revision);
         let live = self.live.spec.template.raw();
         RevisionEntry {
@@ -244,13 +247,20 @@ impl<'a> Past<'a> {
             name: revision.name.clone(),
             live: matches(live, &revision.data, Matching::Tolerant),
             created: revision.created,
-            change_cause: revision.change_cause().map(str::to_owned),
+            change_cause: revision.change_cause().map(|cause| change_cause(cause, show_values)),
             commit: revision.annotations.get(COMMIT_ANNOTATION).map(str::to_owned),
             pods: self.pods.get(&hash).copied().unwrap_or_default(),
             template: None,
             hash,
         }
     }
+}
+
+/// The change cause as it is shown: `kubectl` records whole command lines, with their values.
+fn change_cause(cause: &str, show_values: ShownValues<'_>) -> String {
+    let is_hidden =
+        show_values != ShownValues::All && is_secret_annotation(CHANGE_CAUSE_ANNOTATION, cause);
+    if is_hidden { secrets::MASK.to_owned() } else { cause.to_owned() }
 }
 
 /// The pod template of a revision.
@@ -277,4 +287,37 @@ fn difference(from: &Revision, to: &Revision, show_values: ShownValues<'_>) -> R
         secrets::mask_pair(&mut before, &mut after, show_values);
     }
     RevisionDifference { from: from.into(), to: to.into(), changes, before, after }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::{settled, snapshot};
+
+    /// `kubectl set env ... --record` puts values into the change cause.
+    #[test]
+    fn a_change_cause_that_may_hold_a_secret_is_masked() {
+        let secret = "kubectl set env daemonset/foo API_TOKEN=hunter2 --record=true";
+        let names = ["API_TOKEN".to_owned()];
+        for (cause, shown, want) in [
+            ("c0ffee: a new image", ShownValues::None, "c0ffee: a new image"),
+            (secret, ShownValues::None, secrets::MASK),
+            (secret, ShownValues::Env(&names), secrets::MASK),
+            (secret, ShownValues::All, secret),
+        ] {
+            let mut snapshot = snapshot(&settled(1));
+            let annotations = [(CHANGE_CAUSE_ANNOTATION, cause)].into_iter().collect();
+            snapshot.revisions[0].annotations = annotations;
+            let number = snapshot.revisions[0].number;
+            for question in [
+                HistoryQuestion::Overview,
+                HistoryQuestion::Revision(number),
+                HistoryQuestion::Difference(number, number),
+            ] {
+                let history = history(&snapshot, |_| true, question, shown).unwrap();
+                let found = history.daemon_sets[0].revisions[0].change_cause.as_deref();
+                assert_eq!(found, Some(want), "{question:?} {shown:?}");
+            }
+        }
+    }
 }
