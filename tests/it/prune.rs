@@ -1,5 +1,7 @@
 //! `--source-id` and `--prune`: the output, and when pruning is not possible.
 
+use std::os::unix::fs::symlink;
+
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -72,7 +74,13 @@ fn part_of_a_source_is_refused() {
     sandbox.write("rendered/other.yaml", other());
     sandbox.write("rendered/chart/Chart.yaml", "name: agent\n");
     sandbox.write("rendered/chart/templates/agent.yaml", AGENT);
+    sandbox.write("linked/other.yaml", other());
+    sandbox.write("shared/agent.yaml", AGENT);
+    symlink("../shared", sandbox.path("linked/shared")).unwrap();
+    symlink("other.yaml", sandbox.path("whole/README")).unwrap();
     for (flags, code) in [
+        ("-f linked -R --source-id prod --prune", 64),
+        ("-f linked -R --source-id prod", 0),
         ("-f other.yaml --source-id prod --prune", 0),
         ("-f whole -R --source-id prod --prune", 0),
         ("-f other.yaml --prune", 64),

@@ -136,7 +136,7 @@ impl Tree for Disk {
             let entry = entry.map_err(not_read)?;
             let kind = entry.file_type().map_err(not_read)?;
             let item = if kind.is_symlink() {
-                Item::Symlink
+                Item::Symlink(entry.path())
             } else if kind.is_dir() {
                 Item::Folder(entry.path())
             } else if kind.is_file() {
@@ -161,5 +161,12 @@ impl Tree for Disk {
 
     fn content_id(&self, _file: &PathBuf) -> Option<ContentId> {
         None
+    }
+
+    fn may_lead_to_folder(&self, link: &PathBuf, _path: &str) -> bool {
+        match fs::metadata(link) {
+            Ok(target) => target.is_dir(),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 }

@@ -28,6 +28,9 @@ struct Limits {
     searched_bytes: usize,
     /// Depth of nested folders.
     depth: usize,
+    /// Symbolic links whose target is looked up; any more may lead to folders. Each look-up may read
+    /// large folders.
+    links: usize,
 }
 
 const LIMITS: Limits = Limits {
@@ -36,6 +39,7 @@ const LIMITS: Limits = Limits {
     bytes: 256 << 20,
     searched_bytes: 4 << 30,
     depth: 256,
+    links: 1_000,
 };
 
 /// The result of searching a file.
@@ -66,6 +70,7 @@ pub(super) struct FileCollector<'w> {
     entries: usize,
     kept_bytes: usize,
     searched_bytes: usize,
+    links: usize,
 }
 
 /// A folder that is still to be walked.
@@ -89,6 +94,7 @@ impl<'w> FileCollector<'w> {
             entries: 0,
             kept_bytes: 0,
             searched_bytes: 0,
+            links: 0,
         }
     }
 
@@ -236,17 +242,25 @@ impl<'w> FileCollector<'w> {
                 (Item::File(file), Some(index)) if is_manifest => {
                     self.file_left_out(tree, &file, &path(), index)?;
                 }
-                (Item::Symlink, None) if is_manifest => {
-                    self.warn(Warning::Symlink { path: path() });
+                (Item::Symlink(link), None) => {
+                    if is_manifest || self.may_lead_to_folder(tree, &link, &path()) {
+                        self.warn(Warning::Symlink { path: path() });
+                    }
                 }
                 (Item::Special, None) if is_manifest => {
                     self.warn(Warning::Special { path: path() });
                 }
                 (Item::Submodule, None) => self.warn(Warning::Submodule { path: path() }),
-                (Item::File(_) | Item::Symlink | Item::Special | Item::Submodule, _) => {}
+                (Item::File(_) | Item::Symlink(_) | Item::Special | Item::Submodule, _) => {}
             }
         }
         Ok(below)
+    }
+
+    /// Whether what a link leads to may be a folder of manifests, which is not read.
+    fn may_lead_to_folder<T: Tree>(&mut self, tree: &T, link: &T::File, path: &str) -> bool {
+        self.links += 1;
+        self.links > self.limits.links || tree.may_lead_to_folder(link, path)
     }
 
     /// Adds a wanted file to its unrendered folder. One that is too large is not an error: it would

@@ -189,7 +189,7 @@ impl Collector<'_> {
                         path: shown(folder),
                     }));
                 }
-                Some(Item::Symlink) => return Err(Error::PathIsSymlink { path: shown(&path) }),
+                Some(Item::Symlink(_)) => return Err(Error::PathIsSymlink { path: shown(&path) }),
                 Some(Item::Folder(_) | Item::Submodule | Item::Special) | None => {}
             }
         }
@@ -253,7 +253,7 @@ impl Collector<'_> {
         match self.objects.find(Path::new(target))? {
             Some(Item::File(file)) => Ok(Found::File(file)),
             Some(Item::Folder(_)) => Ok(Found::Folder),
-            Some(Item::Symlink) => Err(Error::PathIsSymlink { path: shown(target) }),
+            Some(Item::Symlink(_)) => Err(Error::PathIsSymlink { path: shown(target) }),
             Some(Item::Submodule) => Err(Error::PathIsSubmodule { path: shown(target) }),
             Some(Item::Special) | None => Err(refuse(not_there(given, field, want))),
         }

@@ -1,12 +1,15 @@
 //! The objects of one commit, as a tree of folders and files.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, TreeEntry};
 
 use super::file_collector::{FileCollector, join};
 use super::tree::{ContentId, Entry, Item, SEARCH_LIMIT, Tree};
 use super::{Error, FILE_LIMIT, revision, shown};
+
+/// Maximum number of links that follow each other (Linux: `MAXSYMLINKS`).
+const MOST_HOPS: u32 = 40;
 
 /// The objects of one commit.
 pub(super) struct Objects<'r> {
@@ -49,7 +52,7 @@ impl<'r> Objects<'r> {
                     item = item_of(&entry, &walked)?;
                 }
                 Item::File(_) | Item::Special => return Ok(None),
-                Item::Symlink => return Err(Error::PathIsSymlink { path: walked }),
+                Item::Symlink(_) => return Err(Error::PathIsSymlink { path: walked }),
                 Item::Submodule => return Err(Error::PathIsSubmodule { path: walked }),
             }
         }
@@ -76,9 +79,24 @@ impl<'r> Objects<'r> {
         match item {
             Item::Folder(id) => collector.folder(self, *id, &path, true),
             Item::File(id) => collector.file(self, id, &path),
-            Item::Symlink => Err(Error::PathIsSymlink { path }),
+            Item::Symlink(_) => Err(Error::PathIsSymlink { path }),
             Item::Submodule => Err(Error::PathIsSubmodule { path }),
             Item::Special => Err(Error::Special { path }),
+        }
+    }
+
+    /// Whether a link leads to a folder or submodule of the commit. One that leads out of the commit does
+    /// not.
+    fn leads_to_folder(&self, link: Oid, path: &Path, hops: u32) -> bool {
+        let Some(hops) = hops.checked_sub(1) else { return false };
+        let Ok(object) = self.odb.read(link) else { return true };
+        let Some(target) = target_of(object.data(), path) else { return false };
+        match self.find(&target) {
+            Ok(Some(Item::Folder(_) | Item::Submodule)) => true,
+            Ok(Some(Item::Symlink(next))) => self.leads_to_folder(next, &target, hops),
+            Ok(Some(Item::File(_) | Item::Special) | None) => false,
+            // It is behind another link, or cannot be read.
+            Err(_) => true,
         }
     }
 
@@ -136,6 +154,11 @@ impl Tree for Objects<'_> {
     fn content_id(&self, file: &Oid) -> Option<ContentId> {
         file.as_bytes().try_into().ok()
     }
+
+    fn may_lead_to_folder(&self, link: &Oid, path: &str) -> bool {
+        // An escaped name is not the one that git knows.
+        path.contains('\\') || self.leads_to_folder(*link, Path::new(path), MOST_HOPS)
+    }
 }
 
 fn item_of<'r>(entry: &TreeEntry<'_>, path: &str) -> Result<Item<Objects<'r>>, Error> {
@@ -144,12 +167,29 @@ fn item_of<'r>(entry: &TreeEntry<'_>, path: &str) -> Result<Item<Objects<'r>>, E
     match entry.kind() {
         Some(ObjectType::Tree) => Ok(Item::Folder(entry.id())),
         Some(ObjectType::Commit) => Ok(Item::Submodule),
-        Some(ObjectType::Blob) if entry.filemode_raw() & KIND == SYMLINK => Ok(Item::Symlink),
+        Some(ObjectType::Blob) if entry.filemode_raw() & KIND == SYMLINK => {
+            Ok(Item::Symlink(entry.id()))
+        }
         Some(ObjectType::Blob) => Ok(Item::File(entry.id())),
         Some(ObjectType::Tag | ObjectType::Any) | None => {
             Err(Error::ForbiddenEntry { path: path.to_owned() })
         }
     }
+}
+
+/// The path from the top to which the content of a link leads; `None` if it leads out of the commit.
+fn target_of(content: &[u8], link: &Path) -> Option<PathBuf> {
+    let content = std::str::from_utf8(content).ok()?;
+    let mut target = link.parent()?.to_owned();
+    for component in Path::new(content).components() {
+        match component {
+            Component::Normal(name) => target.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => target.pop().then_some(())?,
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(target)
 }
 
 /// Names that git refuses to check out (upstream: `verify_path`). Reading their objects is

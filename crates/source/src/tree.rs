@@ -20,6 +20,9 @@ pub(super) trait Tree {
     fn identity(&self, file: &Self::File, path: &str) -> String;
     /// An id shared by files of equal content, if it is known without reading them.
     fn content_id(&self, file: &Self::File) -> Option<ContentId>;
+    /// Whether the symbolic link at this path leads to a folder, or may do so. Nothing behind it is
+    /// read, and a commit does not contain what is outside of it.
+    fn may_lead_to_folder(&self, link: &Self::File, path: &str) -> bool;
 }
 
 /// An object's id in git.
@@ -40,7 +43,7 @@ pub(super) enum Item<T: Tree + ?Sized> {
     /// A regular file.
     File(T::File),
     /// A symbolic link.
-    Symlink,
+    Symlink(T::File),
     /// A submodule.
     Submodule,
     /// A pipe, socket or device.

@@ -85,10 +85,14 @@ fn a_link_is_followed_only_by_name() {
     symlink("../../secret.yaml", fixture.path("work/x/link.yaml")).unwrap();
     symlink("../y", fixture.path("work/x/folder")).unwrap();
     symlink("..", fixture.path("work/x/loop")).unwrap();
+    // These are no manifests and no folders, as far as can be told.
+    symlink("../y/b.yaml", fixture.path("work/x/file")).unwrap();
+    symlink("nowhere", fixture.path("work/x/dangling")).unwrap();
     symlink("x", fixture.path("work/by-name")).unwrap();
     let read = fixture.read_in("work", &files(&["by-name"], true)).unwrap();
     assert_eq!(names(&read), ["by-name/a.yaml"]);
-    assert_eq!(read.warnings, [Warning::Symlink { path: "by-name/link.yaml".into() }]);
+    let links = ["by-name/folder", "by-name/link.yaml", "by-name/loop"];
+    assert_eq!(read.warnings, links.map(|path| Warning::Symlink { path: path.into() }));
     let read = fixture.read_in("work", &files(&["x/link.yaml", "x/a.yaml"], false)).unwrap();
     assert_eq!(names(&read), ["x/link.yaml", "x/a.yaml"]);
     // The same file by two ways is one file.

@@ -34,6 +34,10 @@ impl Tree for Sketch {
         let same = file.strip_prefix("same-")?;
         Some([*same.as_bytes().first()?; 20])
     }
+
+    fn may_lead_to_folder(&self, link: &String, _path: &str) -> bool {
+        link == "folder"
+    }
 }
 
 impl Sketch {
@@ -41,7 +45,7 @@ impl Sketch {
         let (name, kind) = name.split_once('@').unwrap_or((name, "file"));
         let (name, item) = match (name.strip_suffix('/'), kind) {
             (Some(name), _) => (name, Item::Folder(join(folder, name))),
-            (None, "link") => (name, Item::Symlink),
+            (None, "link" | "folder") => (name, Item::Symlink(kind.to_owned())),
             (None, "module") => (name, Item::Submodule),
             (None, "pipe") => (name, Item::Special),
             (None, _) => (name, Item::File(name.to_owned())),
@@ -127,9 +131,13 @@ fn a_folder_named_twice_is_skipped_once() {
 
 #[test]
 fn skipped_links_and_devices_are_warned_about() {
-    let tree = vec![("", "a.yaml l.yaml@link folder@link vendor@module p.yaml@pipe socket@pipe")];
+    let tree = vec![(
+        "",
+        "a.yaml l.yaml@link file@link folder@folder vendor@module p.yaml@pipe socket@pipe",
+    )];
     let read = walk(tree, LIMITS).unwrap();
     let expected = [
+        Warning::Symlink { path: "folder".into() },
         Warning::Symlink { path: "l.yaml".into() },
         Warning::Special { path: "p.yaml".into() },
         Warning::Submodule { path: "vendor".into() },
@@ -139,11 +147,20 @@ fn skipped_links_and_devices_are_warned_about() {
     assert_eq!(
         texts,
         [
+            "`folder` is a symbolic link and was not read",
             "`l.yaml` is a symbolic link and was not read",
             "`p.yaml` is not a regular file and was not read",
             "`vendor` is a submodule and was not read",
         ]
     );
+}
+
+/// Links beyond the limit are not looked up, so they may lead to folders.
+#[test]
+fn only_some_links_are_looked_up() {
+    let tree = vec![("", "a.yaml x@link y@link z@link")];
+    let read = walk(tree, Limits { links: 2, ..LIMITS }).unwrap();
+    assert_eq!(read.warnings, [Warning::Symlink { path: "z".into() }]);
 }
 
 #[test]

@@ -220,6 +220,43 @@ fn missing_and_invalid_paths_are_errors() {
     assert_eq!(read.warnings, expected);
 }
 
+/// What a link to a folder contains is not read, so a source with one is not read completely.
+#[test]
+fn a_link_to_a_folder_of_the_commit_is_warned_about() {
+    let link = |fixture: &Fixture, target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, fixture.path(&format!("work/deploy/{name}"))).unwrap();
+    };
+    for (target, warned) in [
+        ("../shared/agents", true),
+        (".././shared//agents/", true),
+        ("..", true),
+        ("../../..", false),
+        ("../shared/to-agents", true),
+        // What is behind another link is not looked up.
+        ("../shared/to-agents/deeper", true),
+        ("../shared/to-file", false),
+        ("../shared/agents/c.yaml", false),
+        ("../shared/nowhere", false),
+        ("../../work/shared/agents", false),
+        ("/shared/agents", false),
+        ("link", false),
+    ] {
+        let fixture = Fixture::with_commit(&["deploy/a.yaml", "shared/agents/deeper/b.yaml"]);
+        fixture.write("work/shared/agents/c.yaml", "");
+        for (target, name) in [("agents", "to-agents"), ("agents/c.yaml", "to-file")] {
+            let name = fixture.path(&format!("work/shared/{name}"));
+            std::os::unix::fs::symlink(target, name).unwrap();
+        }
+        link(&fixture, target, "link");
+        fixture.git("work", &["add", "--all"]);
+        fixture.git("work", &["commit", "--quiet", "--message", "links"]);
+        let read = fixture.read_in("work", &paths(&["deploy"])).unwrap();
+        assert_eq!(names(&read), ["deploy/a.yaml"]);
+        let warning = warned.then(|| Warning::Symlink { path: "deploy/link".into() });
+        assert_eq!(read.warnings, Vec::from_iter(warning), "{target}");
+    }
+}
+
 #[test]
 fn paths_of_a_bare_repository_begin_at_its_top() {
     let fixture = Fixture::with_commit(&["x/b.yaml"]);
