@@ -15,8 +15,10 @@ use super::flags::{NarrowFlags, heading};
 use super::input::Desired;
 use cluster::Scope;
 use daemonset::model::{Cascade, DaemonSetKey, DesiredDaemonSet, NamespaceName};
-use planner::annotations::{SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION};
-use planner::plan::{Prune, SourceInfo, Warning, source_paths};
+use planner::annotations::{
+    SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, SOURCE_REPOSITORY_ANNOTATION,
+};
+use planner::plan::{Prune, SourceInfo, Warning, source_paths, source_repository};
 
 /// The longest id, in characters.
 const LONGEST_ID: usize = 253;
@@ -130,9 +132,13 @@ impl PruneFlags {
             desired.source.prune_namespaces = named.collect();
         }
         let paths = source_paths(&desired.source);
+        let repository = source_repository(&desired.source);
         for one in &mut desired.daemon_sets {
             annotate(one, SOURCE_ID_ANNOTATION, id);
             annotate(one, SOURCE_PATHS_ANNOTATION, &paths);
+            if let Some(repository) = &repository {
+                annotate(one, SOURCE_REPOSITORY_ANNOTATION, repository);
+            }
         }
         Ok(())
     }

@@ -67,6 +67,35 @@ fn deleted_daemon_sets_are_shown_with_their_pods_and_guarded() {
     assert!(!unmarked.stdout.contains("logging/agent"), "{unmarked}");
 }
 
+/// Two repositories with the same folder and, by mistake, the same id.
+#[test]
+fn what_another_repository_applied_is_guarded() {
+    let mut cluster = cluster_with(AGENT, &["node-1", "node-2"]);
+    for live in of_kind(&mut cluster, "DaemonSet") {
+        live["metadata"]["annotations"] = json!({
+            "ds-plan.dev/source-id": "prod", "ds-plan.dev/source-paths": "deploy",
+            "ds-plan.dev/source-repository": "git.example/team/fleet",
+        });
+    }
+    let files = [("cluster.json", &*cluster.to_string()), ("deploy/other.yaml", &*other())];
+    let sandbox = Sandbox::with(&files);
+    sandbox.commit();
+    sandbox.git(&["remote", "add", "origin", "https://git.example/team/fleet.git"]);
+    let line = "--path deploy --source-id prod --snapshot cluster.json";
+    for (url, repository, guarded) in [
+        ("https://git.example/team/fleet.git", "git.example/team/fleet", false),
+        ("git@git.example:team/net.git", "git.example/team/net", true),
+    ] {
+        sandbox.git(&["remote", "set-url", "origin", url]);
+        let marked = sandbox.ds_plan(&format!("diff {line}"));
+        let mark = format!("ds-plan.dev/source-repository: {repository}\n");
+        assert!(marked.stdout.contains(&mark), "{marked}");
+        let pruned = sandbox.ds_plan(&format!("{line} --prune"));
+        assert!(pruned.stdout.contains("--allow-mass-deletion"), "{pruned}");
+        assert_eq!(pruned.stdout.contains("--allow-other-source"), guarded, "{pruned}");
+    }
+}
+
 #[test]
 fn part_of_a_source_is_refused() {
     let sandbox = sandbox("other.yaml");

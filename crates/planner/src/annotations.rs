@@ -9,6 +9,9 @@ pub const SOURCE_ID_ANNOTATION: &str = "ds-plan.dev/source-id";
 /// The annotation with the files and folders of the source, separated by commas.
 pub const SOURCE_PATHS_ANNOTATION: &str = "ds-plan.dev/source-paths";
 
+/// The annotation with the repository of the source, as `HOST/PATH`, if it is known.
+pub const SOURCE_REPOSITORY_ANNOTATION: &str = "ds-plan.dev/source-repository";
+
 /// The annotation of a DaemonSet whose rollout is paused or aborted; its value is a
 /// [`PausedRollout`](crate::plan::PausedRollout) as JSON.
 pub const ROLLOUT_ANNOTATION: &str = "ds-plan.dev/rollout";

@@ -84,7 +84,7 @@ pub use measures::{Measured, RolloutState, measures};
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
 pub(crate) use pause::{goes_back_from, restored_at};
 pub use policy_progress::{PolicyProgress, StepApproval};
-pub use prune::source_paths;
+pub use prune::{source_paths, source_repository};
 pub use reason::{Age, NotReadyNode, PodNotReady, Reason};
 pub use record::{DaemonSetRecordError, record_after};
 pub use rollout_history::{RolloutHistory, StepHistory};

@@ -26,7 +26,9 @@ use super::input::Prune;
 use super::nodes::pod_plan;
 use super::pause::as_declared;
 use super::reason::Reason;
-use crate::annotations::{SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION};
+use crate::annotations::{
+    SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, SOURCE_REPOSITORY_ANNOTATION,
+};
 use crate::digest::template_digest;
 use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
@@ -35,12 +37,32 @@ use daemonset::model::{Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, NodeName
 
 /// Flag that allows deleting more than half of the DaemonSets of a source.
 const ALLOW_MASS_DELETION: &str = "--allow-mass-deletion";
-/// Flag that allows deleting a DaemonSet that was applied from other paths.
+/// Flag that allows deleting a DaemonSet that was applied from other paths or another repository.
 const ALLOW_OTHER_SOURCE: &str = "--allow-other-source";
 
 /// The value of [`SOURCE_PATHS_ANNOTATION`] for a source.
 pub fn source_paths(source: &SourceInfo) -> String {
     source.paths.join(",")
+}
+
+/// The value of [`SOURCE_REPOSITORY_ANNOTATION`] for a source: host and path of its URL, which do not
+/// depend on protocol, port and user. `None` for a folder, which may be another one on each machine.
+pub fn source_repository(source: &SourceInfo) -> Option<String> {
+    let url = source.repository.as_deref()?;
+    let (host, path) = match url.split_once("://") {
+        Some(("file", _)) => return None,
+        Some((_, rest)) => rest.split_once('/')?,
+        // `user@host:path`; a folder may contain a colon behind a slash.
+        None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
+    };
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let host = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => host,
+    };
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    Some(format!("{}/{path}", host.to_ascii_lowercase()))
 }
 
 /// The plans of the DaemonSets that are deleted, in no order.
@@ -240,22 +262,35 @@ fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
     })
 }
 
-/// The guard of a DaemonSet that was applied from other paths: the current source may be a part of
-/// the earlier one, or another source with the same id.
+/// The guard of a DaemonSet that was applied from other paths or another repository: the current source
+/// may be a part of the earlier one, or another source with the same id. Earlier versions recorded no
+/// repository, so one that is not recorded is not compared.
 fn other_source(plan: &DaemonSetPlan, live: &DaemonSet, source: &SourceInfo) -> Option<Guard> {
     let before = live.annotations.get(SOURCE_PATHS_ANNOTATION)?;
     let now = source_paths(source);
-    if before == now {
+    let (was_in, is_in) =
+        (live.annotations.get(SOURCE_REPOSITORY_ANNOTATION), source_repository(source));
+    let moved = was_in.is_some() && was_in != is_in.as_deref();
+    if before == now && !moved {
         return None;
     }
-    let place = |paths: &str| {
-        if paths.is_empty() { "all of the repository".to_owned() } else { format!("`{paths}`") }
+    let place = |paths: &str, repository: Option<&str>| {
+        let what = match paths {
+            "" if moved => "all".to_owned(),
+            "" => "all of the repository".to_owned(),
+            _ => format!("`{paths}`"),
+        };
+        match repository {
+            _ if !moved => what,
+            Some(repository) => format!("{what} of repository `{repository}`"),
+            None => format!("{what} of no known repository"),
+        }
     };
     let message = format!(
         "it was applied from {}, but this plan reads {}: a part of that source, or another source \
          with the same id. Prune only with the whole source",
-        place(before),
-        place(&now),
+        place(before, was_in),
+        place(&now, is_in.as_deref()),
     );
     Some(Guard {
         code: GuardCode::OtherSource,

@@ -1,7 +1,9 @@
 //! DaemonSets that were applied from a source and are no longer in it.
 
 use super::*;
-use crate::annotations::{ROLLOUT_ANNOTATION, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION};
+use crate::annotations::{
+    ROLLOUT_ANNOTATION, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, SOURCE_REPOSITORY_ANNOTATION,
+};
 use daemonset::model::{Cascade, DaemonSetKey, NamespaceName, Pod, Uid};
 
 /// `default/NAME` with a pod on each of two nodes, applied by `manager` from `paths` of this
@@ -215,4 +217,46 @@ fn the_source_annotation_is_a_change_and_a_move_between_sources_is_warned_about(
     let plan = planned_for(&after, "prod");
     let codes: Vec<&str> = plan.warnings.iter().map(|warning| warning.code.as_str()).collect();
     assert_eq!(codes, ["otherSource"]);
+}
+
+/// Two repositories with the same folder, and the same id by mistake. The mark of an earlier version has
+/// no repository.
+#[test]
+fn what_was_applied_from_another_repository_is_guarded() {
+    let ours = "git.example/team/fleet";
+    let other = "it was applied from `deploy` of repository `git.example/team/fleet`, but this plan reads \
+                 `deploy` of repository `git.example/team/net`: a part of that source, or another source \
+                 with the same id. Prune only with the whole source";
+    let unknown = other.replace("repository `git.example/team/net`", "no known repository");
+    for (before, now, want) in [
+        (Some(ours), Some("https://git.example/team/fleet.git"), None),
+        (Some(ours), Some("https://***@git.example:8443/team/fleet/"), None),
+        (Some(ours), Some("ssh://git@GIT.example:22/team/fleet.git"), None),
+        (Some(ours), Some("git@git.example:team/fleet.git"), None),
+        (Some(ours), Some("git@git.example:team/net.git"), Some(other)),
+        (Some(ours), Some("/home/ci/fleet"), Some(&*unknown)),
+        (Some(ours), None, Some(&*unknown)),
+        (None, Some("git@git.example:team/net.git"), None),
+        (None, None, None),
+    ] {
+        let (mut live, pods) = applied("gone", OURS, "ds-apply");
+        let marks = before.map(|repository| (SOURCE_REPOSITORY_ANNOTATION, repository));
+        live.annotations = live.annotations.iter().chain(marks).collect();
+        let snapshot = cluster(vec![(live, pods), applied("kept", OURS, "ds-apply")]);
+        let declared = [DaemonSetKey::new("default", "kept")].into();
+        let source = SourceInfo {
+            repository: now.map(str::to_owned),
+            paths: vec!["deploy".to_owned()],
+            id: Some("prod".to_owned()),
+            ..SourceInfo::default()
+        };
+        let namespaces = [NamespaceName::from("default")].into();
+        let cascade = Cascade::Background;
+        let prune =
+            Some(Prune { id: "prod", cascade, declared: &declared, namespaces: &namespaces });
+        let plan = plan(Input { prune, source, ..Input::of(&snapshot, &[]) });
+        let guards: Vec<_> = plan.guards.iter().map(|it| (it.code, it.message.as_str())).collect();
+        let want = want.map(|message| (GuardCode::OtherSource, message));
+        assert_eq!(guards, Vec::from_iter(want), "{before:?} {now:?}");
+    }
 }
