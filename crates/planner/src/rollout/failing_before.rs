@@ -11,6 +11,7 @@ use super::notes::started_at;
 use super::task::Target;
 use super::view::of_template;
 use crate::classification::stays_unready;
+use crate::digest::template_digest;
 use crate::plan::{PauseState, PausedRollout};
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{DaemonSet, Pod, PodReadiness};
@@ -18,7 +19,7 @@ use daemonset::model::{DaemonSet, Pod, PodReadiness};
 /// When the rollout of the target began.
 #[derive(Clone, Copy, Debug)]
 enum Began {
-    /// It begins now: another template is live, or its rollout was aborted.
+    /// It begins now: another template is live, or waits, or its own rollout was aborted.
     Now,
     /// The template is live and paused, or waits, since this time.
     At(Timestamp),
@@ -51,11 +52,11 @@ impl Decision<'_, '_> {
         let started = started_at(self.state.note.as_ref(), target.template.raw());
         match PausedRollout::of(live) {
             _ if self.has_failed(target.template.raw()) => Began::Unknown,
-            Ok(Some(PausedRollout { state: PauseState::Waiting, .. })) => {
-                started.map_or(Began::Unknown, Began::At)
-            }
+            Ok(Some(pause)) if waits(&pause, target) => started.map_or(Began::Unknown, Began::At),
             Ok(_) if !is_live => Began::Now,
-            Ok(Some(PausedRollout { state: PauseState::Aborted, .. })) => Began::Now,
+            Ok(Some(PausedRollout {
+                state: PauseState::Aborted | PauseState::Waiting, ..
+            })) => Began::Now,
             Ok(Some(PausedRollout { state: PauseState::Paused, since, .. })) => {
                 Began::At(started.map_or(since, |started| started.min(since)))
             }
@@ -91,4 +92,12 @@ impl Decision<'_, '_> {
             Began::Unknown => false,
         }
     }
+}
+
+/// Whether the rollout that waits is that of the target. While another one waits, the target may be
+/// live as its last good template.
+fn waits(pause: &PausedRollout, target: &Target) -> bool {
+    let is_target = |digest: &String| *digest == template_digest(target.template.raw());
+    // An earlier version did not name the template.
+    pause.state == PauseState::Waiting && pause.target.as_ref().is_none_or(is_target)
 }

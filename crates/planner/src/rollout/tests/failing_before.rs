@@ -5,8 +5,9 @@ use serde_json::json;
 
 use super::run::{Post, Run, declared};
 use super::sim::{Fate, Sim, pod_failure, rolling};
+use super::steps;
 use crate::rollout::{Goal, Outcome, PauseReason, Task};
-use daemonset::model::{NodeName, PolicySpec};
+use daemonset::model::{NodeName, PolicySpec, Ramp};
 
 /// Lets the pod of a node, which has the image `v1`, fail from now on.
 fn break_pod(sim: &mut Sim, node: &str) {
@@ -49,6 +50,49 @@ fn a_pod_that_failed_before_an_undo_uses_budget_and_aborts_nothing() {
     assert_eq!((run.pause(), declared(&run.sim)), (None, rolling(&json!(2))));
     assert_eq!(run.most_unavailable, 2, "the failing pod and one more");
     assert_eq!(left(&run), ["node-5"]);
+}
+
+/// The rollout that waits is not the one that the pod would fail.
+#[test]
+fn a_pod_that_failed_before_the_undo_of_a_rollout_that_waits_aborts_nothing() {
+    for (ramp, while_waiting) in [
+        (Ramp::None, "lastGood"),
+        (PolicySpec::default().ramp, "lastGood"),
+        (PolicySpec::default().ramp, "target"),
+    ] {
+        let canary = steps::policy(json!({
+            "steps": [{"name": "canary", "nodes": 1, "soak": "1h"}], "whileWaiting": while_waiting,
+        }));
+        let mut sim = steps::run(Sim::of(6, &json!(2)), "v2", &canary).sim;
+        let old = sim.nodes_with("v1").pop().unwrap();
+        break_pod(&mut sim, &old);
+        sim.pass(40);
+        let back = PolicySpec { ramp, ..canary.budgets() };
+        let undone = steps::run(sim, "v1", &back);
+        let which = format!("{ramp:?} {while_waiting}");
+        assert_eq!((undone.outcome(), undone.pause()), (&Outcome::Done, None), "{which}");
+        assert_eq!(undone.images(), [("v1".to_owned(), 6)].into(), "{which}");
+        assert_eq!(left(&undone), [old], "{which}");
+        assert!(undone.sim.remembered.is_empty(), "{which}");
+    }
+}
+
+/// Its own wait says nothing about when it began, if its note is lost.
+#[test]
+fn a_pod_that_fails_while_its_rollout_waits_aborts_it() {
+    for is_noted in [true, false] {
+        let canary =
+            steps::policy(json!({"steps": [{"name": "canary", "nodes": 1, "soak": "1h"}]}));
+        let mut sim = steps::run(Sim::of(6, &json!(2)), "v2", &canary).sim;
+        let new = sim.nodes_with("v2").pop().unwrap();
+        sim.picky.insert(new.clone(), "v1".to_owned());
+        sim.pod_on(&new).container_failure =
+            Some(pod_failure("CrashLoopBackOff", "back-off restarting").into());
+        sim.note = sim.note.filter(|_| is_noted);
+        sim.pass(40);
+        let again = steps::run(sim, "v2", &canary);
+        assert!(matches!(again.outcome(), Outcome::Aborted { .. }), "{}", again.outcome());
+    }
 }
 
 /// A pod that crashes again and again, between two crashes: its containers are up, but not Ready.
