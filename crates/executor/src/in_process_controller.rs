@@ -19,8 +19,8 @@
 //!
 //! What the run allows, in this order:
 //!
-//! - `None`, until the target is in place: no pod is created from a template that is about to be
-//!   replaced.
+//! - `None`, until the target is in place, or another template stays live because the rollout waits or
+//!   was aborted: no pod is created from a template that is about to be replaced.
 //! - `Reconcile` after that, whatever the live strategy: nodes without a pod get one, and failed,
 //!   surplus and misplaced pods are deleted. Outdated pods stay, because the run itself deletes
 //!   them during its pause; if outdated pods appear next to a target without a pause, the run
@@ -31,7 +31,7 @@
 //!
 //! So `release` restores the strategy, and outdated pods wait for the next run, which paces them.
 //! After the run the controller drains for half a minute at most: a node that has just lost its pod
-//! gets one. It does not after a run that has not put a target in place.
+//! gets one. It does not after a run that has ended before that.
 //!
 //! Records are listed only if a revision belongs to one, or a plan needs one, so other users need
 //! no permission to list ConfigMaps.

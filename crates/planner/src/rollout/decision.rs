@@ -289,6 +289,11 @@ impl<'w> Decision<'_, 'w> {
         RolloutView::of(live, self.observed, self.state, self.now)
     }
 
+    /// The live template stays: from now on, nodes without a pod get one.
+    pub(super) fn reconcile(&mut self) {
+        self.state.allowed_actions = AllowedActions::Reconcile;
+    }
+
     pub(super) fn wake_at(&mut self, at: Option<Timestamp>) {
         self.wake = self.wake.into_iter().chain(at).min();
     }

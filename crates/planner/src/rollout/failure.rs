@@ -110,6 +110,7 @@ impl<'w> Decision<'_, 'w> {
             }
             Ok(good) => {
                 self.abort(target, live, &good)?;
+                self.reconcile();
                 self.remember(target)?;
                 self.note_end(true)?;
                 Ok(self.roll_back(live, &good, failed))
@@ -341,6 +342,7 @@ impl<'w> Decision<'_, 'w> {
             let pause = PausedRollout { failed_gate: self.failed_gate(), ..pause };
             return Ok(self.write_pause(Purpose::Pause, target, live, pause));
         }
+        self.reconcile();
         self.add_failed_gate(target, live)?;
         self.remember(target)?;
         self.note_end(true)?;

@@ -37,6 +37,7 @@ impl<'w> Decision<'_, 'w> {
         self.find_failing_before(target, live);
         self.look_for_note(target.template.raw(), live);
         if !self.is_done(Purpose::Apply) {
+            self.state.allowed_actions = AllowedActions::None;
             if let Some(failed) = self.failed_while_waiting(target, live) {
                 return self.after_failure(target, Some(live), failed);
             }
@@ -55,7 +56,7 @@ impl<'w> Decision<'_, 'w> {
             self.put_in_place(target, live)?;
         }
         self.appeared(live)?;
-        self.state.allowed_actions = AllowedActions::Reconcile;
+        self.reconcile();
         let replacer = self.as_written(target, live)?;
         let view = self.look(live);
         self.state.creates = self.may_create(target, &view);

@@ -94,7 +94,7 @@ pub(super) enum Course {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllowedActions {
     /// None: the live object is about to be written, and no pod is created from the template that is
-    /// replaced.
+    /// replaced; or it is not known yet whether that template stays.
     #[default]
     None,
     /// Create missing pods; delete none. The state after an interrupt.

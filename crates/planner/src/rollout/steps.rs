@@ -264,20 +264,30 @@ impl<'w> Decision<'_, 'w> {
         live: &'w DaemonSet,
         waits_for: Vec<WaitsFor>,
     ) -> Flow<Halt> {
-        if self.waits_itself(&waits_for) {
-            return Ok(Halt::Wait);
-        }
+        let state = PausedRollout::readable(live).map(|pause| pause.state);
         // The template of a run that was killed may be live: it has shown nothing yet.
-        let may_be_live = match PausedRollout::readable(live).map(|pause| pause.state) {
-            Some(PauseState::Waiting | PauseState::Paused) => true,
-            Some(PauseState::Aborted) => false,
+        let is_unproven = match state {
+            Some(PauseState::Paused) => true,
+            Some(PauseState::Waiting | PauseState::Aborted) => false,
             None => self.is_interrupted(live),
         };
-        if may_be_live {
+        if self.waits_itself(&waits_for) {
+            if !is_unproven {
+                self.reconcile();
+            }
+            return Ok(Halt::Wait);
+        }
+        if is_unproven || state == Some(PauseState::Waiting) {
             return self.put_back(target, Some(live), waits_for);
         }
         self.note_waiting(target, &waits_for)?;
-        Ok(Halt::End(self.waiting(waits_for)))
+        Ok(self.end_waiting(waits_for))
+    }
+
+    /// The run ends, and the rollout waits.
+    fn end_waiting(&mut self, waits_for: Vec<WaitsFor>) -> Halt {
+        self.reconcile();
+        Halt::End(self.waiting(waits_for))
     }
 
     /// Nothing more may begin for now: the run waits, or puts the last good template back and ends.
@@ -360,7 +370,7 @@ impl<'w> Decision<'_, 'w> {
         if stays && !is_target && found.is_some() {
             // That of an earlier rollout, which is paused.
             self.note_waiting(target, &waits_for)?;
-            return Ok(Halt::End(self.waiting(waits_for)));
+            return Ok(self.end_waiting(waits_for));
         }
         let good = last_good.filter(|_| !stays);
         let is_good = good.as_ref().is_some_and(|good| good.is_live(live));
@@ -376,7 +386,7 @@ impl<'w> Decision<'_, 'w> {
             pause.state == PauseState::Waiting && pause.waits_for == waits_for
         };
         if found.as_ref().is_some_and(stands) && (is_good || good.is_none()) {
-            return Ok(Halt::End(self.waiting(waits_for)));
+            return Ok(self.end_waiting(waits_for));
         }
         if self.is_done(Purpose::Wait) {
             return stale(Interference::Pause);

@@ -29,4 +29,5 @@ mod steps;
 mod surge;
 mod unknown_checks;
 mod way;
+mod without_controller;
 mod writes;
