@@ -21,6 +21,7 @@ use super::share::in_rollout;
 use super::state::{Course, Creates};
 use super::task::{Provenance, Target, with_template};
 use super::view::{NodeView, PodState, RolloutView};
+use crate::classification::restarts_too_often;
 use crate::digest::template_digest;
 use crate::plan::{PauseState, PausedRollout};
 use crate::shared::{ShareCourse, Siblings};
@@ -233,15 +234,35 @@ impl<'w> Decision<'_, 'w> {
     }
 
     /// Whether the declared strategy has a surge, but the step in progress is not the last one, or
-    /// may not begin: then this run replaces its pods by deletes, under a pause. The controller would
-    /// surge on any nodes.
+    /// may not begin, or the rollout has failed: then this run replaces its pods by deletes, under a
+    /// pause, if any. The controller would surge on any nodes.
     pub(super) fn deletes_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
         if !allows_surge(target.declared.strategy()) {
             return false;
         }
+        if self.state.cause.is_some() || self.has_failed_before_surge(target, live) {
+            return true;
+        }
         // A surge begins only when nothing is waited for: pods that are not available yet let the
         // target be written in a closed window, too, to judge them.
         self.if_live(target, live, |steps| !steps.is_last() || !steps.waits_for.is_empty())
+    }
+
+    /// Whether a new pod has restarted too often, and no surge is in progress that would be judged as it
+    /// is.
+    fn has_failed_before_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
+        let is_live = is_template(live, target.template.raw());
+        if is_live && allows_surge(&live.spec.update_strategy) {
+            return false;
+        }
+        let (policy, after) = (&self.task.policy, with_template(live, target));
+        let view = RolloutView::of(&after, &self.observed.on(None), self.state, self.now);
+        let started = started_at(self.state.note.as_ref(), target.template.raw());
+        let has_failed = |node_view: &NodeView<'_>| {
+            let pod = node_view.pod_state.only_updated();
+            pod.is_some_and(|pod| restarts_too_often(pod, self.now, policy, started))
+        };
+        view.node_views.iter().filter(|it| new_pods::is_judged(it)).any(has_failed)
     }
 
     /// The steps as they will be when the target is live.

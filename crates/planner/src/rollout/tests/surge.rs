@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::run::{Post, Run, plain_pace};
-use super::sim::{Fate, Sim, surging};
+use super::sim::{Fate, Measured, Sim, surging};
 use super::steps::{purposes, waits};
 use crate::digest::template_digest;
 use crate::plan::PauseState;
@@ -131,6 +131,62 @@ fn a_window_that_closes_stops_the_surge() {
     sim.pass(closes_in(&sim) + 421);
     let last = run(sim, "v2", &windows);
     assert_eq!((last.outcome(), last.images()), (&Outcome::Done, [("v2".to_owned(), 40)].into()));
+}
+
+/// A surge that the window has stopped, on the next morning.
+fn stopped_by_a_window(fields: Value) -> (Sim, PolicySpec) {
+    let mut fields = fields;
+    fields["windows"] = json!([{"schedule": "*/10 * * * *", "duration": "3m"}]);
+    let windows = policy(fields);
+    let mut sim = sim(40);
+    sim.pass(600 - sim.now().as_second() % 600 + 130);
+    let first = run(sim, "v2", &windows);
+    assert_eq!(waits(&first), [WaitKind::Window]);
+    let mut sim = first.sim;
+    sim.pass(600 - sim.now().as_second() % 600 + 5);
+    (sim, windows)
+}
+
+/// What has failed is known before the window opens again: a surge that begins then would have to be
+/// stopped at once.
+#[test]
+fn a_surge_that_has_failed_does_not_begin_again() {
+    let gates = json!([{"name": "errors", "interval": "10s", "prometheus":
+        {"address": "https://prom.example", "query": "errors", "max": 1}}]);
+    for (fields, restarts) in [
+        (json!({"onFailure": "pause", "gates": gates}), 0),
+        (json!({"whileWaiting": "target", "gates": gates}), 0),
+        (json!({"onFailure": "pause"}), 9),
+        (json!({"onFailure": "pause", "maxDuration": "300s"}), 0),
+    ] {
+        let (mut sim, windows) = stopped_by_a_window(fields.clone());
+        sim.measure("errors", Measured::Value(7.5));
+        sim.pass(30);
+        let node = sim.nodes_with("v2").remove(0);
+        sim.pod_on(&node).restarts = restarts;
+        let (before, updated) = (sim.writes.len(), sim.nodes_with("v2").len());
+        let failed = run(sim, "v2", &windows);
+        match failed.outcome() {
+            Outcome::Aborted { .. } => assert_eq!(fields["whileWaiting"], "target"),
+            Outcome::Paused { .. } => assert_eq!(fields["onFailure"], "pause"),
+            other => panic!("{fields}: {other}"),
+        }
+        let writes = &failed.sim.writes[before..];
+        assert!(writes.iter().all(|write| write.pause.is_some()), "{fields}: {writes:#?}");
+        assert_eq!(failed.sim.nodes_with("v2").len(), updated, "{fields}");
+    }
+}
+
+/// A pod that has restarted too often, but not in this rollout, does not keep the surge paused.
+#[test]
+fn a_surge_without_a_failure_continues_at_once() {
+    let (mut sim, windows) = stopped_by_a_window(json!({"onFailure": "pause"}));
+    let before = sim.writes.len();
+    let node = sim.nodes_with("v1").remove(0);
+    sim.pod_on(&node).restarts = 9;
+    let done = start(sim, "v2", &windows);
+    let done = done.with(|task| task.node_seconds = Some(1)).finish();
+    assert_eq!(done.sim.writes[before].pause, None);
 }
 
 /// The target is written to judge a new pod that is not available, but with a pause.
