@@ -59,6 +59,7 @@ mod steps;
 mod task;
 #[cfg(test)]
 mod tests;
+mod timed_out;
 mod timeouts;
 mod unseen;
 mod view;

@@ -120,6 +120,7 @@ impl<'w> Decision<'_, 'w> {
     /// Runs all stages in order, up to the first that halts.
     fn resume(&mut self) -> Flow<Halt> {
         self.leave_at_once()?;
+        self.leave_in_time()?;
         self.see()?;
         let task = Arc::clone(&self.task);
         let live = self.find()?;
@@ -157,8 +158,6 @@ impl<'w> Decision<'_, 'w> {
             Outcome::LockLost
         } else if self.state.stop == Some(Stop::InterruptedTwice) {
             self.interrupted()
-        } else if self.state.course == Course::Forward && self.is_timed_out() {
-            Outcome::Paused { why: PauseReason::Timeout }
         } else {
             return Ok(());
         };
@@ -213,10 +212,6 @@ impl<'w> Decision<'_, 'w> {
         }
     }
 
-    pub(super) fn is_timed_out(&self) -> bool {
-        self.task.deadline.is_some_and(|deadline| self.now >= deadline)
-    }
-
     /// The live object, if it is that of this run; `None` if it is still to be created.
     fn find(&mut self) -> Flow<Option<&'w DaemonSet>> {
         let Some(live) = self.observed.daemon_set else {
@@ -269,7 +264,7 @@ impl<'w> Decision<'_, 'w> {
     }
 
     /// The outcome of an interrupted run.
-    fn interrupted(&self) -> Outcome {
+    pub(super) fn interrupted(&self) -> Outcome {
         let is_paused = |live: &DaemonSet| matches!(PausedRollout::of(live), Ok(Some(_)));
         // The write may not be observed yet.
         let is_written = self.state.writing.paused && self.is_done(Purpose::Apply);

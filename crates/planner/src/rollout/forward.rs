@@ -34,6 +34,9 @@ impl<'w> Decision<'_, 'w> {
     /// Rolls out the target.
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
+        if self.is_timed_out() {
+            return self.pause_surge(target, live);
+        }
         self.find_failing_before(target, live);
         self.look_for_note(target.template.raw(), live);
         if !self.is_done(Purpose::Apply) {

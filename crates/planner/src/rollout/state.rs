@@ -41,6 +41,8 @@ pub struct State {
     pub(super) allowed_actions: AllowedActions,
     pub(super) creates: Creates,
     pub(super) stop: Option<Stop>,
+    /// When it was noticed that the time of the run is over, and a surge is to be paused.
+    pub(super) timed_out: Option<Timestamp>,
     pub(super) writing: Writing,
     pub(super) annotating: RequestState,
     /// Whether this run has annotated the revision.
@@ -339,6 +341,7 @@ impl State {
             allowed_actions: AllowedActions::None,
             creates: Creates::All,
             stop: None,
+            timed_out: None,
             writing: Writing::default(),
             annotating: RequestState::Idle,
             annotated: false,
