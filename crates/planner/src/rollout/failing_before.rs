@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::decision::{Decision, is_template};
 use super::notes::started_at;
 use super::task::Target;
-use super::view::of_template;
+use super::view::{NodeView, of_template};
 use crate::classification::stays_unready;
 use crate::digest::template_digest;
 use crate::plan::{PauseState, PausedRollout};
@@ -26,14 +26,14 @@ enum Began {
     /// The template is live without a pause. The controller may be rolling it out, but pods that
     /// are older than the progress deadline are not judged any more.
     Earlier,
-    /// Unknown: the controller surges, which needs no pause, or the template is recorded as failed
-    /// and tried again.
+    /// Unknown: the controller may be surging, which needs no pause, or the template is recorded as
+    /// failed and tried again.
     Unknown,
 }
 
-impl Decision<'_, '_> {
+impl<'w> Decision<'_, 'w> {
     /// Finds the pods that failed before, when the run observes the DaemonSet for the first time.
-    pub(super) fn find_failing_before(&mut self, target: &Target, live: &DaemonSet) {
+    pub(super) fn find_failing_before(&mut self, target: &Target, live: &'w DaemonSet) {
         if self.state.pods.failing_before.is_some() {
             return;
         }
@@ -47,7 +47,7 @@ impl Decision<'_, '_> {
         self.state.pods.failing_before = Some(failing.map(|pod| pod.uid.clone()).collect());
     }
 
-    fn began(&self, target: &Target, live: &DaemonSet) -> Began {
+    fn began(&self, target: &Target, live: &'w DaemonSet) -> Began {
         let is_live = is_template(live, target.template.raw());
         let started = started_at(self.state.note.as_ref(), target.template.raw());
         match PausedRollout::of(live) {
@@ -60,11 +60,21 @@ impl Decision<'_, '_> {
             Ok(Some(PausedRollout { state: PauseState::Paused, since, .. })) => {
                 Began::At(started.map_or(since, |started| started.min(since)))
             }
-            Ok(None) if allows_surge(target.declared.strategy()) => Began::Unknown,
+            Ok(None) if self.may_surge(target, live) => Began::Unknown,
             Ok(None) => Began::Earlier,
             // The run will end.
             Err(_) => Began::Unknown,
         }
+    }
+
+    /// Whether a surge of the live target, which needs no pause, may be in progress: its beginning is
+    /// noted and its end is not, or a pod is outdated on a Ready node.
+    fn may_surge(&self, target: &Target, live: &'w DaemonSet) -> bool {
+        let is_outdated =
+            |node_view: &NodeView<'_>| node_view.is_ready() && node_view.has_outdated_pod();
+        let is_begun = started_at(self.state.note.as_ref(), target.template.raw()).is_some();
+        allows_surge(target.declared.strategy())
+            && (is_begun || self.look(live).node_views.iter().any(is_outdated))
     }
 
     /// Whether a pod stays unready, or is Ready for a moment between two of too many restarts.

@@ -4,10 +4,10 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::run::{Post, Run, declared};
-use super::sim::{Fate, Sim, pod_failure, rolling};
+use super::sim::{Fate, Sim, pod_failure, rolling, surging};
 use super::steps;
 use crate::rollout::{Goal, Outcome, PauseReason, Task};
-use daemonset::model::{NodeName, PolicySpec, Ramp};
+use daemonset::model::{NodeName, Pod, PolicySpec, Ramp};
 
 /// Lets the pod of a node, which has the image `v1`, fail from now on.
 fn break_pod(sim: &mut Sim, node: &str) {
@@ -161,6 +161,59 @@ fn a_change_of_a_label_is_not_stopped_by_an_old_pod_that_fails() {
         let run = Run::apply(sim, "v1").with(change_a_label).finish();
         assert_eq!(*run.outcome() == Outcome::Done, done, "{age}: {}", run.outcome());
     }
+}
+
+/// Nothing is outdated, so no surge is in progress.
+#[test]
+fn a_change_of_a_label_of_a_surge_is_not_stopped_by_an_old_pod_that_fails() {
+    for (age, has_unready, done) in
+        [(86_400, false, true), (86_400, true, true), (500, false, false)]
+    {
+        let mut sim = Sim::with_strategy(4, &surging(&json!(1)));
+        if has_unready {
+            // A node that is not Ready has no part in the surge.
+            let old = sim.pod_on("node-3").clone();
+            sim = Run::apply(sim, "v2").finish().sim;
+            sim.idle = true;
+            *sim.pod_on("node-3") = old;
+            sim.set_ready(3, false);
+            assert_eq!(sim.nodes_with("v1"), ["node-3"]);
+        }
+        let image = sim.live_image();
+        let created = sim.now() - SignedDuration::from_secs(age);
+        sim.cluster.pods.iter_mut().for_each(|pod| pod.created = Some(created.into()));
+        sim.note = None;
+        sim.picky.insert("node-2".to_owned(), "v9".to_owned());
+        sim.pod_on("node-2").container_failure =
+            Some(pod_failure("CrashLoopBackOff", "back-off restarting").into());
+        sim.pass(40);
+        sim.idle = false;
+        let run = Run::apply(sim, &image).with(change_a_label).finish();
+        assert_eq!(*run.outcome() == Outcome::Done, done, "{age}: {}", run.outcome());
+        if done {
+            assert_eq!((run.pause(), run.sim.live_image()), (None, image));
+            assert!(run.sim.remembered.is_empty());
+        }
+    }
+}
+
+/// The pods of a surge that a killed run has left are judged, whatever their age.
+#[test]
+fn a_pod_that_fails_in_a_surge_aborts_it_after_a_kill() {
+    let mut killed = Run::apply(Sim::with_strategy(6, &surging(&json!(1))), "v2");
+    killed.look();
+    killed.until(|run| !run.sim.nodes_with("v2").is_empty() && run.sim.unavailable().is_empty());
+    let mut sim = killed.sim;
+    let node = sim.nodes_with("v2").remove(0);
+    sim.picky.insert(node.clone(), "v9".to_owned());
+    let is_new = |pod: &&mut Pod| pod.node().is_some_and(|it| *it == *node) && !pod.terminating;
+    let pod = sim.cluster.pods.iter_mut().filter(is_new).max_by_key(|pod| pod.created).unwrap();
+    pod.container_failure = Some(pod_failure("CrashLoopBackOff", "back-off restarting").into());
+    sim.idle = true;
+    sim.pass(700);
+    sim.idle = false;
+    let run = Run::apply(sim, "v2").with(change_a_label).finish();
+    assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
 }
 
 /// Nothing else tells pods of a rollout that is recorded as failed from older ones.
