@@ -27,6 +27,7 @@ mod step_observer;
 mod step_rules;
 mod steps;
 mod surge;
+mod timed_out;
 mod unknown_checks;
 mod way;
 mod without_controller;
