@@ -63,7 +63,8 @@ pub(crate) struct StepNode<'a> {
     /// Restarts of its pod.
     pub restarts: u32,
     /// Creation of its updated pod, if that is available, or was Ready and is not any more, as after its
-    /// node is lost; none in a plan.
+    /// node is lost; else the time at which this run deleted its pod, if the node was lost after that. None
+    /// in a plan.
     pub pod_created: Option<Time>,
     /// What it is to the other DaemonSets of a shared budget.
     pub shared: NodeRank,
@@ -71,7 +72,8 @@ pub(crate) struct StepNode<'a> {
 
 impl StepNode<'_> {
     /// Whether gates are about this node: its new pod is available, or was Ready in the rollout that
-    /// began then. A node that is lost because of its new pod must not drop out of the gates.
+    /// began then, or the node was lost after this run had deleted its pod. One that is lost because of its
+    /// update must not drop out of the gates.
     pub(crate) fn is_gated(&self, began: Option<Timestamp>) -> bool {
         match self.update {
             NodeUpdate::Updated { .. } => true,

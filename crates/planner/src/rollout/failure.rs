@@ -87,6 +87,10 @@ impl<'w> Decision<'_, 'w> {
         live: Option<&'w DaemonSet>,
         failed: BTreeMap<NodeName, PodFailure>,
     ) -> Flow<Halt> {
+        let has_failed = matches!(self.state.course, Course::Failed(_));
+        if !has_failed && self.task.policy.on_failure == OnFailure::Rollback {
+            self.state.pods.begun.clear();
+        }
         self.state.course = Course::Failed(failed.clone());
         let live = live.ok_or_else(Halt::gone)?;
         self.appeared(live)?;

@@ -20,6 +20,7 @@ use super::state::{Awaited, Creates, Stall, State, Waiting};
 use super::task::{Goal, Target};
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
+use crate::plan::Reason;
 use crate::shared::{Share, ShareCourse, Slots};
 use crate::steps::{DomainProgress, Evaluation, WaitKind, WaitsFor, with_unavailable};
 use daemonset::controller::limits::allows_surge;
@@ -172,6 +173,9 @@ impl Decision<'_, '_> {
         }
         pods.replacing.entry(delete.node.clone()).or_insert(self.now);
         pods.renewed.insert(delete.node.clone());
+        if !matches!(delete.reason, Reason::DeletedNotRecreated { .. }) {
+            pods.begun.insert(delete.node.clone(), self.now);
+        }
         self.report(Report::Deleting(delete.clone()));
         self.effects.push(Effect::Delete(delete));
     }

@@ -201,6 +201,9 @@ pub(super) struct Pods {
     pub(super) replacing: BTreeMap<NodeName, Timestamp>,
     /// Nodes on which this run has deleted a pod.
     pub(super) renewed: BTreeSet<NodeName>,
+    /// Nodes on which this run has deleted a pod to have a new one, with the time of the last delete. A
+    /// rollback begins without any: it is not held up by the nodes that the failed version has cost.
+    pub(super) begun: BTreeMap<NodeName, Timestamp>,
     /// Nodes that waited for a new pod and now have an available one.
     pub(super) arrived: BTreeSet<NodeName>,
     /// Nodes on which an old or an available pod was observed; all others wait for their first one.

@@ -33,7 +33,7 @@ use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
     Calendar, DaemonSet, NodeName, OnFailure, Pod, PodReadiness, PolicySpec, RevisionHash,
-    StepsNote, UpdateStrategy, WhileWaiting,
+    StepsNote, Time, UpdateStrategy, WhileWaiting,
 };
 
 impl<'w> Decision<'_, 'w> {
@@ -456,7 +456,9 @@ fn step_node<'v>(
         restarts: pod.map_or(0, |pod| pod.restarts),
         pod_created: match update {
             NodeUpdate::Updated { since: _ } => pod.and_then(|pod| pod.created),
-            NodeUpdate::InProgress => unready_again().and_then(|pod| pod.created),
+            NodeUpdate::InProgress => {
+                unready_again().and_then(|pod| pod.created).or(node_view.lost_since.map(Time::from))
+            }
             NodeUpdate::Outdated { .. } => None,
         },
         shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),

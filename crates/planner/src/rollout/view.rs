@@ -3,18 +3,19 @@
 //! What a node or a pod is, is decided in [`classification`](crate::classification). Not here: the
 //! decisions (`next_deletes`, `new_pods`).
 
+mod standings;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::observed_cluster::ObservedCluster;
 use super::progress::Progress;
-use super::request::RequestState;
 use super::state::{Pods, State};
 use super::task::Task;
-use crate::classification::{Availability, NodeRole, NodeStanding, SkippedNodes, Templates};
+use crate::classification::{Availability, NodeStanding, Templates};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::Limits;
@@ -22,12 +23,8 @@ use daemonset::controller::node_placements::NodePlacements;
 use daemonset::controller::node_pods::{EndedPods, NodePods};
 use daemonset::controller::placement::{Obstacle, Placement};
 use daemonset::controller::revision_data::{Matching, matches};
-use daemonset::model::{
-    DaemonSet, MinReady, Node, NodeName, NodeReadiness, Pod, Revision, UpdateStrategy,
-};
-
-/// Time for which a failed delete may still be executed: API servers drop a request after a minute.
-const UNDER_WAY: SignedDuration = SignedDuration::from_secs(60);
+use daemonset::model::{DaemonSet, MinReady, Node, NodeName, Pod, Revision, UpdateStrategy};
+use standings::Standings;
 
 /// One DaemonSet, its nodes by name, and the budget.
 pub(super) struct RolloutView<'a> {
@@ -68,6 +65,8 @@ pub(super) struct NodeView<'a> {
     terminating: Option<&'a Pod>,
     /// Whether its updated pod failed before this rollout.
     pub failed_before: bool,
+    /// When this run deleted its pod, if the node is not Ready, and was until then.
+    pub lost_since: Option<Timestamp>,
 }
 
 /// The state of a node's pods. Pods that are terminating or have been sent a delete are considered
@@ -152,7 +151,7 @@ impl<'a> RolloutView<'a> {
         let pods = NodePods::group(&fleet, &own, EndedPods::Dropped);
         let desired = placements.iter().filter(|placement| placement.may_start).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
-        let mut skipped = SkippedNodes::of(state.task.policy.skip_unready_nodes, desired);
+        let mut standings = Standings::of(state, desired, now);
         let mut view = Self {
             live,
             revisions,
@@ -160,35 +159,23 @@ impl<'a> RolloutView<'a> {
             node_views: Vec::with_capacity(observed.nodes.len()),
             desired,
             allowed: allowed(&state.task, live, desired),
-            skippable: skipped.skippable,
+            skippable: standings.skipped.skippable,
             unready: 0,
             min_ready: min_ready(state, live),
             now,
         };
         for ((at, node), placement) in observed.nodes.iter().enumerate().zip(placements) {
             let here = pods.at(at);
-            if !placement.may_start && (!placement.may_stay || here.is_empty()) {
+            let role = view.role(node, placement, here, state);
+            let is_empty = !placement.may_stay || here.is_empty();
+            if is_empty && !role.counts() {
                 continue;
             }
-            let is_ready = node.readiness.is_ready() && !state.is_dropped(&node.name);
-            let is_updated = |pod: &&Pod| view.templates.is_updated(pod) && !pod.terminating;
-            let has_updated_pod = || here.iter().any(is_updated);
-            let role = NodeRole::of(node.readiness.is_ready(), placement, has_updated_pod);
-            let node_standing = skipped.classify(is_ready, role);
-            let node_standing = match node_standing {
-                NodeStanding::Skipped
-                    if placement.may_start && is_seen_before_delete(node, &state.pods, now) =>
-                {
-                    NodeStanding::Counted
-                }
-                NodeStanding::Ready | NodeStanding::Skipped | NodeStanding::Counted => {
-                    node_standing
-                }
-            };
+            let node_standing = standings.classify(node, role);
             let node_view = view.node_view(node, placement, node_standing, here, state);
             view.node_views.push(node_view);
         }
-        view.unready = skipped.unready;
+        view.unready = standings.skipped.unready;
         view
     }
 
@@ -237,29 +224,12 @@ impl<'a> RolloutView<'a> {
             has_serving_pod,
             terminating,
             failed_before,
+            lost_since: standings::lost_since(node, &state.pods),
         };
         if node_view.has_outdated_pod() {
             node_view.wave = state.waves.get(&node.name).copied();
         }
         node_view
-    }
-
-    /// Whether a pod is terminating, or will be because this run has deleted it.
-    fn leaves(&self, pod: &Pod, state: &State) -> bool {
-        let is_spared = || self.spared_at(pod, &state.pods).is_some_and(|at| at <= self.now);
-        pod.terminating || (state.pods.deleted.contains_key(&pod.uid) && !is_spared())
-    }
-
-    /// When a pod whose delete failed without a clear answer counts as alive again, because it need
-    /// not go any more: it is updated now, or became Ready. Until then the delete may be executed.
-    pub(super) fn spared_at(&self, pod: &Pod, pods: &Pods) -> Option<Timestamp> {
-        let need_not_go = self.templates.is_updated(pod) || pod.is_ready();
-        match pods.deleted.get(&pod.uid) {
-            Some(RequestState::RetryAt(at)) if !pod.terminating && need_not_go => {
-                Some(*at + UNDER_WAY)
-            }
-            Some(RequestState::Idle | RequestState::Out | RequestState::RetryAt(_)) | None => None,
-        }
     }
 
     /// Whether a pod that is not terminating is available.
@@ -452,20 +422,6 @@ pub(super) fn of_template<'a>(
     }
     same.sort_by_key(|revision| revision.number);
     (templates, same)
-}
-
-/// Whether a node that seems to be not Ready is seen as it was before the run deleted its pod: it was
-/// Ready then, so the observation is an old one, and its new pod is still to come. For a minute only:
-/// the clocks of node and server may differ.
-fn is_seen_before_delete(node: &Node, pods: &Pods, now: Timestamp) -> bool {
-    let (NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since }) = node.readiness
-    else {
-        return false;
-    };
-    let is_old = |deleted: &Timestamp| {
-        since.is_some_and(|since| since < *deleted) && now.duration_since(*deleted) < UNDER_WAY
-    };
-    pods.replacing.get(&node.name).is_some_and(is_old)
 }
 
 /// Number of desired nodes that may be unavailable.
