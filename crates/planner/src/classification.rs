@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::plan::reason::Reason;
-use daemonset::controller::placement::Placement;
+use daemonset::controller::placement::{Obstacle, Placement};
 use daemonset::model::{
-    Pod, PodReadiness, PolicySpec, REVISION_HASH_LABEL, RevisionHash, RevisionNumber,
-    SkipUnreadyNodes, Time,
+    Node, NodeReadiness, Pod, PodReadiness, PolicySpec, REVISION_HASH_LABEL, RevisionHash,
+    RevisionNumber, SkipUnreadyNodes, TaintEffect, Time,
 };
 
 /// Maps pods to the template that they were created from.
@@ -138,6 +138,26 @@ pub(crate) fn stays_unready(pod: &Pod, now: Timestamp, policy: &PolicySpec) -> b
 /// The policy's `progressDeadline`.
 pub(crate) fn progress_deadline(policy: &PolicySpec) -> SignedDuration {
     SignedDuration::from_secs(policy.progress_deadline.0.into())
+}
+
+/// The taints that the node lifecycle controller adds to nodes that are not Ready.
+const OUTAGE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/// The readiness of a node that counts. One that comes back is Ready some seconds before its taint is
+/// removed, and its pods are Ready. If the pods do not tolerate the taint, it is not Ready until then:
+/// else its pods would be deleted like those of nodes where no pod may start, which take up no budget. Its
+/// time is that at which the condition `Ready` became true.
+pub(crate) fn node_readiness(node: &Node, placement: &Placement) -> NodeReadiness {
+    let is_of_outage = |obstacle: &Obstacle| {
+        matches!(obstacle, Obstacle::Taint { taint }
+            if taint.effect == TaintEffect::NoSchedule && OUTAGE_TAINTS.contains(&&*taint.key))
+    };
+    let comes_back = || placement.obstacle.as_deref().is_some_and(is_of_outage);
+    if node.readiness.is_ready() && comes_back() {
+        let since = node.condition("Ready").and_then(|condition| condition.since);
+        return NodeReadiness::NotReady { since };
+    }
+    node.readiness
 }
 
 /// Whether a node is Ready, and whether it counts against the budget if it is not.

@@ -11,7 +11,7 @@ use super::document::{Action, NodePlan};
 use super::reason::{NotReadyNode, PodNotReady, Reason};
 use crate::classification::Availability;
 use daemonset::controller::placement::Placement;
-use daemonset::model::{MinReady, Node, Pod};
+use daemonset::model::{MinReady, Node, NodeReadiness, Pod};
 
 /// Adds the failures of a node's pods to the reasons of its plan, unless they are there already.
 pub(super) fn add_ailments(daemon_set_view: &DaemonSetView<'_>, plan: &mut NodePlan) {
@@ -90,12 +90,12 @@ fn reasons(
     // A pod that is terminating or has ended has its own reason.
     let staying = pods.iter().find(|pod| !pod.terminating && !pod.is_terminal());
     let of_pod = staying.map(|pod| not_available(pod, min_ready(pod)));
-    node_not_ready(node, now).into_iter().chain(of_pod).collect()
+    node_not_ready(node.readiness, now).into_iter().chain(of_pod).collect()
 }
 
-/// The reason `NodeNotReady`, if the node is not Ready.
-pub fn node_not_ready(node: &Node, now: Timestamp) -> Option<Reason> {
-    NotReadyNode::of(node.readiness, now).map(|it| Reason::NodeNotReady(it.into()))
+/// The reason `NodeNotReady`, if a node with this readiness is not Ready.
+pub fn node_not_ready(readiness: NodeReadiness, now: Timestamp) -> Option<Reason> {
+    NotReadyNode::of(readiness, now).map(|it| Reason::NodeNotReady(it.into()))
 }
 
 /// The reason why a pod is not available.

@@ -10,7 +10,7 @@ use super::document::{Action, Fate, NodePlan, PodPlan};
 use super::input::Detail;
 use super::reason::Reason;
 use super::waves::{BudgetView, PodBudgetState};
-use crate::classification::{Availability, NodeRole, Templates, stays_unready};
+use crate::classification::{Availability, NodeRole, Templates, node_readiness, stays_unready};
 use crate::steps::NodeUpdate;
 use daemonset::controller::backoff::FailedPods;
 use daemonset::controller::limits::allows_surge;
@@ -133,11 +133,12 @@ impl NodePlanner<'_> {
         let fates: Vec<(&Pod, PodFate)> =
             here.iter().map(|pod| (*pod, self.fate(pod, immediate))).collect();
         let decision = self.decision(placement, &fates, immediate.creates_on(node));
+        let readiness = node_readiness(node, placement);
         let budget_view = BudgetView {
-            role: NodeRole::of(node.readiness.is_ready(), placement, || {
+            role: NodeRole::of(readiness.is_ready(), placement, || {
                 fates.iter().any(|(_, fate)| *fate == PodFate::Updated)
             }),
-            node: node.readiness,
+            node: readiness,
             pod: self.pod_budget_state(&fates),
             update: self.update(&fates),
             has_available_pod: fates.iter().any(|(pod, _)| self.is_available(pod)),

@@ -15,7 +15,7 @@ use super::observed_cluster::ObservedCluster;
 use super::progress::Progress;
 use super::state::{Pods, State};
 use super::task::Task;
-use crate::classification::{Availability, NodeStanding, Templates};
+use crate::classification::{Availability, NodeStanding, Templates, node_readiness};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::Limits;
@@ -23,7 +23,9 @@ use daemonset::controller::node_placements::NodePlacements;
 use daemonset::controller::node_pods::{EndedPods, NodePods};
 use daemonset::controller::placement::{Obstacle, Placement};
 use daemonset::controller::revision_data::{Matching, matches};
-use daemonset::model::{DaemonSet, MinReady, Node, NodeName, Pod, Revision, UpdateStrategy};
+use daemonset::model::{
+    DaemonSet, MinReady, Node, NodeName, NodeReadiness, Pod, Revision, UpdateStrategy,
+};
 use standings::Standings;
 
 /// One DaemonSet, its nodes by name, and the budget.
@@ -50,6 +52,8 @@ pub(super) struct RolloutView<'a> {
 /// One node with its pods.
 pub(super) struct NodeView<'a> {
     pub node: &'a Node,
+    /// Whether it is Ready, and does not only come back ([`node_readiness`]).
+    readiness: NodeReadiness,
     /// The wave in which its outdated pod is replaced, if there is one and it was planned.
     pub wave: Option<u32>,
     /// The reason why no pod may start here; `None` on a desired node.
@@ -166,13 +170,15 @@ impl<'a> RolloutView<'a> {
         };
         for ((at, node), placement) in observed.nodes.iter().enumerate().zip(placements) {
             let here = pods.at(at);
-            let role = view.role(node, placement, here, state);
+            let readiness = node_readiness(node, placement);
+            let role = view.role((node, readiness), placement, here, state);
             let is_empty = !placement.may_stay || here.is_empty();
             if is_empty && !role.counts() {
                 continue;
             }
-            let node_standing = standings.classify(node, role);
-            let node_view = view.node_view(node, placement, node_standing, here, state);
+            let node_standing = standings.classify((node, readiness), role);
+            let node_view =
+                view.node_view((node, readiness), placement, node_standing, here, state);
             view.node_views.push(node_view);
         }
         view.unready = standings.skipped.unready;
@@ -181,7 +187,7 @@ impl<'a> RolloutView<'a> {
 
     fn node_view(
         &self,
-        node: &'a Node,
+        (node, readiness): (&'a Node, NodeReadiness),
         placement: &Placement,
         node_standing: NodeStanding,
         pods: &[&'a Pod],
@@ -216,6 +222,7 @@ impl<'a> RolloutView<'a> {
             failing_before.is_some_and(|uids| alive.iter().any(|pod| uids.contains(&pod.uid)));
         let mut node_view = NodeView {
             node,
+            readiness,
             wave: None,
             obstacle,
             node_standing,
@@ -224,7 +231,7 @@ impl<'a> RolloutView<'a> {
             has_serving_pod,
             terminating,
             failed_before,
-            lost_since: standings::lost_since(node, &state.pods),
+            lost_since: standings::lost_since((node, readiness), &state.pods),
         };
         if node_view.has_outdated_pod() {
             node_view.wave = state.waves.get(&node.name).copied();
@@ -323,7 +330,8 @@ impl<'a> RolloutView<'a> {
             PodState::Ended(_) => vec![Reason::NoLivePod],
             PodState::Empty => vec![Reason::NoPod],
         };
-        let of_node = match (node_view.node_standing, node_not_ready(node_view.node, self.now)) {
+        let of_node = match (node_view.node_standing, node_not_ready(node_view.readiness, self.now))
+        {
             (NodeStanding::Skipped, Some(Reason::NodeNotReady(node))) => {
                 Some(Reason::SkippedUnreadyNode(node))
             }
@@ -399,7 +407,7 @@ impl<'a> NodeView<'a> {
             let is_counted = self.node_standing == NodeStanding::Counted;
             return is_counted || (self.is_ready() && self.terminating.is_some());
         }
-        let is_down = self.node.readiness.is_ready() && !self.has_available_pod;
+        let is_down = self.readiness.is_ready() && !self.has_available_pod;
         is_down || self.node_standing.is_unavailable(self.has_available_pod)
     }
 }

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::run::{Post, Run};
-use super::sim::Sim;
+use super::sim::{Fate, Sim};
 use super::steps::{policy, run, waits, with_zones};
 use crate::plan::Reason;
 use crate::rollout::Outcome;
@@ -256,4 +256,46 @@ fn a_node_that_is_lost_between_its_pods_fails_the_gate() {
     let said = run.outcome().to_string();
     assert!(said.contains("gate ready failed: node node-0 has Ready=Unknown"), "{said}");
     assert_eq!(run.deleted_nodes(), ["node-0"]);
+}
+
+/// Nodes that come back are Ready before their taint is removed, and their pods are Ready.
+#[test]
+fn nodes_that_come_back_are_not_replaced_all_at_once() {
+    let mut sim = Sim::of(9, &json!(1));
+    sim.fate("v2", Fate::ReadyAfter(200));
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy = policy(json!({})));
+    run.look();
+    run.until(|run| !run.deletes.is_empty());
+    set_ready(&mut run.sim, &[3, 4, 5, 6, 7, 8], false);
+    run.pass(61);
+    run.look();
+    for at in 3..9 {
+        run.sim.set_ready(at, true);
+    }
+    run.look();
+    while run.post(Post::Delivered) {}
+    assert_eq!(run.deleted_nodes(), ["node-0"]);
+    set_ready(&mut run.sim, &[3, 4, 5, 6, 7, 8], true);
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 9));
+}
+
+/// The updated ones are lost until then: they count against the budget.
+#[test]
+fn updated_nodes_that_come_back_count_until_their_taint_is_removed() {
+    let few = policy(json!({"skipUnreadyNodes": {"max": 1}}));
+    let mut run = Run::apply(Sim::of(9, &json!(2)), "v2").with(|task| task.policy = few.clone());
+    run.look();
+    run.until(|run| run.sim.nodes_with("v2").len() == 4);
+    run.pass(15);
+    set_ready(&mut run.sim, &[0, 1, 2, 3], false);
+    run.look();
+    let before = run.deletes.len();
+    assert_eq!(before, 4);
+    for at in 0..4 {
+        run.sim.set_ready(at, true);
+    }
+    run.look();
+    while run.post(Post::Delivered) {}
+    assert_eq!(run.deletes.len(), before, "{:?}", run.deleted_nodes());
 }

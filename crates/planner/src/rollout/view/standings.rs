@@ -26,11 +26,16 @@ impl<'s> Standings<'s> {
     }
 
     /// Classifies the next node.
-    pub(super) fn classify(&mut self, node: &Node, role: NodeRole) -> NodeStanding {
-        let is_ready = node.readiness.is_ready() && !self.state.is_dropped(&node.name);
+    pub(super) fn classify(
+        &mut self,
+        (node, readiness): (&Node, NodeReadiness),
+        role: NodeRole,
+    ) -> NodeStanding {
+        let is_ready = readiness.is_ready() && !self.state.is_dropped(&node.name);
         match self.skipped.classify(is_ready, role) {
             NodeStanding::Skipped
-                if role.counts() && is_seen_before_delete(node, &self.state.pods, self.now) =>
+                if role.counts()
+                    && is_seen_before_delete((node, readiness), &self.state.pods, self.now) =>
             {
                 NodeStanding::Counted
             }
@@ -46,12 +51,12 @@ impl RolloutView<'_> {
     /// its old pod: that may never end on a node that is lost meanwhile, and the new one may be gone again.
     pub(super) fn role(
         &self,
-        node: &Node,
+        (node, readiness): (&Node, NodeReadiness),
         placement: &Placement,
         pods: &[&Pod],
         state: &State,
     ) -> NodeRole {
-        NodeRole::of(node.readiness.is_ready(), placement, || {
+        NodeRole::of(readiness.is_ready(), placement, || {
             let is_updated = |pod: &&Pod| self.templates.is_updated(pod) && !pod.terminating;
             let is_alive = |pod: &&Pod| !self.leaves(pod, state) && !pod.is_terminal();
             let has_begun = state.pods.begun.contains_key(&node.name);
@@ -79,13 +84,16 @@ impl RolloutView<'_> {
 }
 
 /// When the run deleted the pod of a node that is not Ready since then.
-pub(super) fn lost_since(node: &Node, pods: &Pods) -> Option<Timestamp> {
+pub(super) fn lost_since(
+    (node, readiness): (&Node, NodeReadiness),
+    pods: &Pods,
+) -> Option<Timestamp> {
     let begun = pods.begun.get(&node.name)?;
-    unready_since(node).is_some_and(|since| since >= *begun).then_some(*begun)
+    unready_since(readiness).is_some_and(|since| since >= *begun).then_some(*begun)
 }
 
-fn unready_since(node: &Node) -> Option<Timestamp> {
-    match node.readiness {
+fn unready_since(readiness: NodeReadiness) -> Option<Timestamp> {
+    match readiness {
         NodeReadiness::Ready => None,
         NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
             since.map(Timestamp::from)
@@ -96,9 +104,13 @@ fn unready_since(node: &Node) -> Option<Timestamp> {
 /// Whether a node that seems to be not Ready is seen as it was before the run deleted its pod: it was
 /// Ready then, so the observation is an old one, and its new pod is still to come. For a minute only:
 /// the clocks of node and server may differ.
-fn is_seen_before_delete(node: &Node, pods: &Pods, now: Timestamp) -> bool {
+fn is_seen_before_delete(
+    (node, readiness): (&Node, NodeReadiness),
+    pods: &Pods,
+    now: Timestamp,
+) -> bool {
     let is_old = |deleted: &Timestamp| {
-        unready_since(node).is_some_and(|since| since < *deleted)
+        unready_since(readiness).is_some_and(|since| since < *deleted)
             && now.duration_since(*deleted) < UNDER_WAY
     };
     pods.replacing.get(&node.name).is_some_and(is_old)
