@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::members::latest;
+use super::sampled::began;
 use super::soak::{self, Progress};
 use super::{NodeUpdate, StepNode, StepsInput, WaveId};
 use crate::classification::NodeStanding;
@@ -178,6 +179,7 @@ fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
     if soak.is_zero() {
         return None;
     }
+    let began = began(after, input, input.now);
     let counted = || nodes().filter(|node| node.standing != NodeStanding::Skipped);
     let is_updated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Updated { .. });
     let is_complete = counted().next().is_some() && counted().all(is_updated);
@@ -186,10 +188,16 @@ fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
     let (up_since, now) = (latest(nodes()), input.now);
     match soak::judge(noted, digest.to_owned(), is_complete, up_since, soak, now, Timestamp::MAX) {
         // All its nodes are skipped since it began: that may be what the new pods have done.
-        Progress::Running if counted().next().is_none() => noted.map(|note| {
+        Progress::Running if counted().next().is_none() && noted.is_some() => noted.map(|note| {
             after.steps.insert(key, note.clone());
             Timestamp::MAX
         }),
+        // The same, but none of its new pods has been available: no other domain begins, either.
+        Progress::Running
+            if counted().next().is_none() && nodes().any(|node| node.is_gated(began)) =>
+        {
+            Some(Timestamp::MAX)
+        }
         Progress::Running => None,
         // Gates are asked about whole steps.
         Progress::Done { note } | Progress::Soaked { note, since: _ } => {

@@ -57,7 +57,11 @@ pub(super) fn since(
 
 /// The time at which the rollout began: now, if a rollout of another template is noted, or the end of
 /// one. If the note is lost, it is not known; a note after that voids all approvals when it begins.
-fn began(note: &StepsNote, input: &StepsInput<'_, '_>, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn began(
+    note: &StepsNote,
+    input: &StepsInput<'_, '_>,
+    now: Timestamp,
+) -> Option<Timestamp> {
     let void_before = note.approvals_void_before;
     let is_other = |note: &StepsNote| note.template != input.template || void_before.is_some();
     match note.started_at {

@@ -299,3 +299,24 @@ fn updated_nodes_that_come_back_count_until_their_taint_is_removed() {
     while run.post(Post::Delivered) {}
     assert_eq!(run.deletes.len(), before, "{:?}", run.deleted_nodes());
 }
+
+/// Else the whole of another domain follows, while nothing of this one is proven.
+#[test]
+fn a_domain_that_is_lost_before_its_new_pods_are_available_lets_no_other_begin() {
+    for is_tainted in [false, true] {
+        let zones = policy(json!({"domains": {"key": "zone", "soak": "60s"}}));
+        let mut sim = with_zones(Sim::of(3, &json!(1)));
+        sim.fate("v2", Fate::NeverReady);
+        let mut run = Run::apply(sim, "v2").with(|task| task.policy = zones.clone());
+        run.look();
+        run.until(|run| run.sim.nodes_with("v2") == ["node-0"]);
+        if is_tainted {
+            set_ready(&mut run.sim, &[0], false);
+        } else {
+            run.sim.set_ready(0, false);
+        }
+        let lost = run.finish();
+        assert_eq!(lost.deleted_nodes(), ["node-0"]);
+        assert_eq!(lost.outcome().to_string(), "waiting: step rest, a, has no Ready node");
+    }
+}
