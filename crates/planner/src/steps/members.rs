@@ -40,8 +40,11 @@ impl<'s, 'a> Members<'s, 'a> {
     pub(super) fn add(&mut self, step: &PolicyStep, is_done: bool) -> Added {
         let (mut nodes, is_empty) = match &step.nodes {
             StepNodes::Selected(selector) => {
+                // A node that counts and is not desired is lost after its update.
+                let counts = |node: &StepNode<'_>| node.standing == NodeStanding::Counted;
                 let selects = |node: &StepNode<'_>| {
-                    node.is_desired && selector.selects(&node.node.name, &node.node.labels)
+                    (node.is_desired || counts(node))
+                        && selector.selects(&node.node.name, &node.node.labels)
                 };
                 let selected: Vec<usize> =
                     (0..self.nodes.len()).filter(|at| selects(&self.nodes[*at])).collect();

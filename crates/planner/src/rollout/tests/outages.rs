@@ -320,3 +320,17 @@ fn a_domain_that_is_lost_before_its_new_pods_are_available_lets_no_other_begin()
         assert_eq!(lost.outcome().to_string(), "waiting: step rest, a, has no Ready node");
     }
 }
+
+#[test]
+fn a_step_waits_for_its_lost_nodes_beyond_what_may_be_skipped() {
+    let canary = policy(json!({
+        "steps": [{"name": "canary", "soak": "60s",
+            "nodes": {"names": ["node-0", "node-1", "node-2"]}}],
+        "skipUnreadyNodes": {"max": 1},
+    }));
+    let mut sim = run(Sim::of(9, &json!(3)), "v2", &canary).sim;
+    set_ready(&mut sim, &[0, 1], false);
+    sim.pass(61);
+    let lost = run(sim, "v2", &canary);
+    assert_eq!((waits(&lost), lost.deletes.len()), (vec![WaitKind::ReadyNode], 0));
+}
