@@ -92,11 +92,10 @@ impl<'r> Objects<'r> {
         let Ok(object) = self.odb.read(link) else { return true };
         let Some(target) = target_of(object.data(), path) else { return false };
         match self.find(&target) {
-            Ok(Some(Item::Folder(_) | Item::Submodule)) => true,
+            // An error: it is behind another link, or cannot be read.
+            Ok(Some(Item::Folder(_) | Item::Submodule)) | Err(_) => true,
             Ok(Some(Item::Symlink(next))) => self.leads_to_folder(next, &target, hops),
             Ok(Some(Item::File(_) | Item::Special) | None) => false,
-            // It is behind another link, or cannot be read.
-            Err(_) => true,
         }
     }
 

@@ -1,12 +1,13 @@
 //! Tests of each class of drift on small clusters.
 
+mod held;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::annotations::ROLLOUT_ANNOTATION;
-use crate::digest::template_digest;
 use crate::plan::PauseState;
 use crate::plan::ShownValues;
 use crate::plan::tests::{desired, settle, settled, snapshot};
@@ -386,73 +387,6 @@ fn a_paused_or_aborted_rollout_is_not_a_difference_of_the_object() {
         sorted(vec![text(&[strategy, of_type]), unfinished(2)]),
         "OnDelete without a pause is an edit by another client"
     );
-}
-
-/// In git: `git`. Live: the last good template, and `:2` waits, or has failed; `new` is its digest.
-/// One pod is a canary of `:2` if a revision of it is `known`.
-fn held_at_last_good(
-    state: PauseState,
-    git: &str,
-    known: bool,
-    recorded: impl Fn(PausedRollout, String) -> PausedRollout,
-) -> Drift {
-    let mut cluster = settled(2);
-    let pause = serde_json::from_str(&annotation(&cluster, state)).unwrap();
-    cluster.set_image("foo:2");
-    let new = template_digest(cluster.daemon_set.spec.template.raw());
-    if known {
-        cluster.sync_once();
-        settle(&mut cluster);
-    }
-    cluster.set_image(git);
-    let wanted = desired(&cluster);
-    cluster.set_image("foo/bar");
-    cluster.set_on_delete();
-    let text = serde_json::to_string(&recorded(pause, new)).unwrap();
-    cluster.daemon_set.annotations = labels([(ROLLOUT_ANNOTATION, text.as_str())]);
-    cluster.sync_once();
-    found(&snapshot(&cluster), &wanted)
-}
-
-#[test]
-fn only_the_template_of_git_waits_without_drift() {
-    let image = "spec spec.template.spec.containers[c].image differs from the source";
-    for known in [false, true] {
-        for (git, superseded, differs) in
-            [("foo:2", false, false), ("foo:99", true, true), ("foo/bar", true, false)]
-        {
-            let drift = held_at_last_good(PauseState::Waiting, git, known, |pause, target| {
-                PausedRollout { target: Some(target), ..pause }
-            });
-            let lines = lines(&drift);
-            let case = format!("{git} {known}: {lines:#?}");
-            assert_eq!(lines.iter().any(|line| line == image), differs, "{case}");
-            let end = "; superseded: the source declares another template";
-            assert_eq!(lines.iter().any(|line| line.ends_with(end)), superseded, "{case}");
-            assert_eq!(drift.is_found(), superseded, "{case}");
-        }
-        // A rollout that an earlier version has paused.
-        let drift = held_at_last_good(PauseState::Waiting, "foo:99", known, |pause, _| pause);
-        assert!(!drift.is_found());
-    }
-}
-
-#[test]
-fn another_template_than_the_one_that_failed_is_a_difference() {
-    let image = "spec spec.template.spec.containers[c].image differs from the source";
-    for known in [false, true] {
-        for (git, differs) in [("foo:2", false), ("foo:99", true), ("foo/bar", false)] {
-            let drift = held_at_last_good(PauseState::Aborted, git, known, |pause, failed| {
-                PausedRollout { failed: Some(failed), ..pause }
-            });
-            let lines = lines(&drift);
-            assert_eq!(
-                lines.iter().any(|line| line == image),
-                differs,
-                "{git} {known}: {lines:#?}"
-            );
-        }
-    }
 }
 
 #[test]
