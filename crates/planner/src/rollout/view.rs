@@ -171,7 +171,7 @@ impl<'a> RolloutView<'a> {
         for ((at, node), placement) in observed.nodes.iter().enumerate().zip(placements) {
             let here = pods.at(at);
             let readiness = node_readiness(node, placement);
-            let role = view.role((node, readiness), placement, here, state);
+            let role = standings.role((node, readiness), placement, here, &view.templates);
             let is_empty = !placement.may_stay || here.is_empty();
             if is_empty && !role.counts() {
                 continue;
@@ -193,8 +193,10 @@ impl<'a> RolloutView<'a> {
         pods: &[&'a Pod],
         state: &State,
     ) -> NodeView<'a> {
-        let (terminating, mut alive): (Vec<&Pod>, Vec<&Pod>) =
-            pods.iter().copied().partition(|pod| self.leaves(pod, state));
+        let (terminating, mut alive): (Vec<&Pod>, Vec<&Pod>) = pods
+            .iter()
+            .copied()
+            .partition(|pod| standings::leaves(pod, &self.templates, &state.pods, self.now));
         alive.retain(|pod| !pod.is_terminal());
         let terminating = terminating.first().copied();
         let ended = pods.iter().copied().find(|pod| pod.is_terminal());
@@ -237,6 +239,11 @@ impl<'a> RolloutView<'a> {
             node_view.wave = state.waves.get(&node.name).copied();
         }
         node_view
+    }
+
+    /// When a pod whose delete failed without a clear answer counts as alive again; none if it will not.
+    pub(super) fn spared_at(&self, pod: &Pod, pods: &Pods) -> Option<Timestamp> {
+        standings::spared_at(pod, &self.templates, pods)
     }
 
     /// Whether a pod that is not terminating is available.

@@ -2,8 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::RolloutView;
-use crate::classification::{NodeRole, NodeStanding, SkippedNodes};
+use crate::classification::{NodeRole, NodeStanding, SkippedNodes, Templates};
 use crate::rollout::request::RequestState;
 use crate::rollout::state::{Pods, State};
 use daemonset::controller::placement::Placement;
@@ -23,6 +22,25 @@ impl<'s> Standings<'s> {
     pub(super) fn of(state: &'s State, desired: u32, now: Timestamp) -> Self {
         let skipped = SkippedNodes::of(state.task.policy.skip_unready_nodes, desired);
         Self { skipped, state, now }
+    }
+
+    /// What a node with these pods is to the DaemonSet. Its update has begun as soon as the run has deleted
+    /// its old pod: that may never end on a node that is lost meanwhile, and the new one may be gone again.
+    pub(super) fn role(
+        &self,
+        (node, readiness): (&Node, NodeReadiness),
+        placement: &Placement,
+        pods: &[&Pod],
+        templates: &Templates,
+    ) -> NodeRole {
+        let of_run = &self.state.pods;
+        NodeRole::of(readiness.is_ready(), placement, || {
+            let is_updated = |pod: &&Pod| templates.is_updated(pod) && !pod.terminating;
+            let is_alive =
+                |pod: &&Pod| !leaves(pod, templates, of_run, self.now) && !pod.is_terminal();
+            let has_begun = of_run.begun.contains_key(&node.name);
+            pods.iter().any(is_updated) || (has_begun && !pods.iter().any(is_alive))
+        })
     }
 
     /// Classifies the next node.
@@ -46,40 +64,19 @@ impl<'s> Standings<'s> {
     }
 }
 
-impl RolloutView<'_> {
-    /// What a node with these pods is to the DaemonSet. Its update has begun as soon as the run has deleted
-    /// its old pod: that may never end on a node that is lost meanwhile, and the new one may be gone again.
-    pub(super) fn role(
-        &self,
-        (node, readiness): (&Node, NodeReadiness),
-        placement: &Placement,
-        pods: &[&Pod],
-        state: &State,
-    ) -> NodeRole {
-        NodeRole::of(readiness.is_ready(), placement, || {
-            let is_updated = |pod: &&Pod| self.templates.is_updated(pod) && !pod.terminating;
-            let is_alive = |pod: &&Pod| !self.leaves(pod, state) && !pod.is_terminal();
-            let has_begun = state.pods.begun.contains_key(&node.name);
-            pods.iter().any(is_updated) || (has_begun && !pods.iter().any(is_alive))
-        })
-    }
+/// Whether a pod is terminating, or will be because this run has deleted it.
+pub(super) fn leaves(pod: &Pod, templates: &Templates, pods: &Pods, now: Timestamp) -> bool {
+    let is_spared = || spared_at(pod, templates, pods).is_some_and(|at| at <= now);
+    pod.terminating || (pods.deleted.contains_key(&pod.uid) && !is_spared())
+}
 
-    /// Whether a pod is terminating, or will be because this run has deleted it.
-    pub(super) fn leaves(&self, pod: &Pod, state: &State) -> bool {
-        let is_spared = || self.spared_at(pod, &state.pods).is_some_and(|at| at <= self.now);
-        pod.terminating || (state.pods.deleted.contains_key(&pod.uid) && !is_spared())
-    }
-
-    /// When a pod whose delete failed without a clear answer counts as alive again, because it need
-    /// not go any more: it is updated now, or became Ready. Until then the delete may be executed.
-    pub(in crate::rollout) fn spared_at(&self, pod: &Pod, pods: &Pods) -> Option<Timestamp> {
-        let need_not_go = self.templates.is_updated(pod) || pod.is_ready();
-        match pods.deleted.get(&pod.uid) {
-            Some(RequestState::RetryAt(at)) if !pod.terminating && need_not_go => {
-                Some(*at + UNDER_WAY)
-            }
-            Some(RequestState::Idle | RequestState::Out | RequestState::RetryAt(_)) | None => None,
-        }
+/// When a pod whose delete failed without a clear answer counts as alive again, because it need
+/// not go any more: it is updated now, or became Ready. Until then the delete may be executed.
+pub(super) fn spared_at(pod: &Pod, templates: &Templates, pods: &Pods) -> Option<Timestamp> {
+    let need_not_go = templates.is_updated(pod) || pod.is_ready();
+    match pods.deleted.get(&pod.uid) {
+        Some(RequestState::RetryAt(at)) if !pod.terminating && need_not_go => Some(*at + UNDER_WAY),
+        Some(RequestState::Idle | RequestState::Out | RequestState::RetryAt(_)) | None => None,
     }
 }
 
