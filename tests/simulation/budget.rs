@@ -47,6 +47,10 @@ pub(crate) struct Nodes {
     without: BTreeMap<(DaemonSetKey, NodeName), Timestamp>,
     /// The nodes whose available pod the program deleted.
     pod_deleted: BTreeSet<(DaemonSetKey, NodeName)>,
+    /// The run that has deleted a pod last.
+    acting: String,
+    /// The nodes whose available pod it has deleted to have a new one, with the template of that.
+    begun: BTreeMap<(DaemonSetKey, NodeName), Value>,
     /// The highest number of desired nodes so far: an upper bound for percentages.
     desired: BTreeMap<DaemonSetKey, u64>,
 }
@@ -62,6 +66,8 @@ impl Nodes {
             former: BTreeMap::new(),
             without: BTreeMap::new(),
             pod_deleted: BTreeSet::new(),
+            acting: String::new(),
+            begun: BTreeMap::new(),
             desired: BTreeMap::new(),
         }
     }
@@ -171,9 +177,26 @@ impl Nodes {
         self.flights.values().any(|flight| is_it(flight) && now < flight.awaited)
     }
 
+    /// A run deletes a pod: it does not know what another one has begun.
+    pub(crate) fn acts(&mut self, user: &str) {
+        if self.acting != user {
+            user.clone_into(&mut self.acting);
+            self.begun.clear();
+        }
+    }
+
     /// Records that the program deletes the available pod of a node.
-    pub(crate) fn pod_deleted(&mut self, live: &DaemonSet, node: &NodeName, now: Timestamp) {
+    pub(crate) fn pod_deleted(
+        &mut self,
+        live: &DaemonSet,
+        node: &NodeName,
+        store: &Store,
+        now: Timestamp,
+    ) {
         let key = (live.key.clone(), node.clone());
+        if desired_nodes(live, store).any(|it| it.name == *node) {
+            self.begun.insert(key.clone(), live.spec.template.raw().clone());
+        }
         self.pod_deleted.insert(key.clone());
         self.without.entry(key).or_insert(now);
     }
@@ -227,18 +250,25 @@ impl Nodes {
         (without, unready)
     }
 
-    /// The nodes that are not Ready, and have an updated pod, although no pod may start there: the
-    /// pods do not tolerate the taint that such a node gets.
+    /// The nodes that are not Ready, and have an updated pod, or none since this run has deleted it, although
+    /// no pod may start there: the pods do not tolerate the taint that such a node gets.
     fn lost(&self, live: &DaemonSet, store: &Store, seen: Timestamp) -> Vec<NodeName> {
         let is_known = |pod: &Pod| pod.created.is_some_and(|at| Timestamp::from(at) <= seen);
-        let all = pods(store).filter(|pod| owns(live, pod) && !pod.terminating && is_known(pod));
-        let updated: BTreeSet<&NodeName> =
-            all.filter(|pod| is_updated(pod, live, store)).filter_map(Pod::node).collect();
+        let all = || pods(store).filter(|pod| owns(live, pod) && !pod.terminating);
+        let known = all().filter(|pod| is_known(pod) && is_updated(pod, live, store));
+        let updated: BTreeSet<&NodeName> = known.filter_map(Pod::node).collect();
+        let is_begun = |node: &NodeName| {
+            let begun = self.begun.get(&(live.key.clone(), node.clone()));
+            begun == Some(live.spec.template.raw()) && !all().any(|pod| pod.node() == Some(node))
+        };
         let is_lost = |node: &&Node| {
             let placement = judge(&live.spec.template.placement, node);
             let is_down =
                 self.ready.get(&node.name).is_some_and(|(ready, at)| !ready && *at <= seen);
-            is_down && !placement.may_start && placement.may_stay && updated.contains(&node.name)
+            is_down
+                && !placement.may_start
+                && placement.may_stay
+                && (updated.contains(&node.name) || is_begun(&node.name))
         };
         let nodes = store.objects(Kind::Node, None).filter_map(|it| it.node());
         nodes.filter(is_lost).map(|node| node.name.clone()).collect()

@@ -82,6 +82,7 @@ impl LawChecker {
             return self.breaks(now, format_args!("{name} was deleted{law}"));
         }
         let Some(node) = pod.node() else { return };
+        self.nodes.acts(&request.user);
         if is_replaced && desired_nodes(live, store).any(|it| it.name == *node) {
             self.flights.look(live, &self.policy, store, now);
             let (user, seen) = (request.user.as_str(), (store, &self.nodes, now));
@@ -114,7 +115,7 @@ impl LawChecker {
             self.flights.takes_off(live, &request.user, pod, true);
         }
         if is_available(pod, live, self.nodes.seen_by(now)) {
-            self.nodes.pod_deleted(live, node, now);
+            self.nodes.pod_deleted(live, node, store, now);
             let Some(declared) = self.declared.get(&live.key) else { return };
             let (down, allowed) = self.nodes.budget(live, (declared, &self.policy), store, now);
             let count = down.len() as u64;
