@@ -285,11 +285,15 @@ impl<'w> Decision<'_, 'w> {
         live: &'w DaemonSet,
         waits_for: Vec<WaitsFor>,
     ) -> Flow<Halt> {
-        let state = PausedRollout::readable(live).map(|pause| pause.state);
-        // The template of a run that was killed may be live: it has shown nothing yet.
-        let is_unproven = match state {
-            Some(PauseState::Paused) => true,
-            Some(PauseState::Waiting | PauseState::Aborted) => false,
+        let pause = PausedRollout::readable(live);
+        let state = pause.as_ref().map(|pause| pause.state);
+        // The template of a run that was killed may be live, or one that waits: it has shown nothing yet.
+        let is_unproven = match &pause {
+            Some(PausedRollout { state: PauseState::Paused, .. }) => true,
+            Some(PausedRollout { state: PauseState::Waiting, target, .. }) => {
+                *target == Some(template_digest(live.spec.template.raw()))
+            }
+            Some(PausedRollout { state: PauseState::Aborted, .. }) => false,
             None => self.is_interrupted(live),
         };
         if self.waits_itself(&waits_for) {

@@ -109,6 +109,20 @@ fn a_run_that_waits_itself_creates_pods_of_the_live_template_meanwhile() {
     assert_eq!(waiting.allowed_actions(), AllowedActions::None, "the template is about to change");
 }
 
+/// Found by seed 732252: with `whileWaiting: target`, the template of an earlier commit that waits is live.
+#[test]
+fn a_run_that_waits_itself_creates_no_pod_of_an_earlier_commit_that_waits() {
+    let mut canary = canary(&json!({"whileWaiting": "target"}));
+    let sim = run(sim(3), "v2", &canary).sim;
+    assert_eq!(sim.live_image(), "v2");
+    canary.steps[0].approve = true;
+    let until = sim.now() + SignedDuration::from_hours(1);
+    let mut waiting = start(sim, "v3", &canary).with(|task| task.wait_until = Some(until));
+    waiting.look();
+    assert_eq!(waiting.allowed_actions(), AllowedActions::None);
+    assert_eq!((waiting.ended.is_none(), waiting.sim.live_image().as_str()), (true, "v2"));
+}
+
 #[test]
 fn a_rollback_from_a_wait_leaves_no_node_without_a_pod() {
     for (fields, restarts, pass) in [(json!({}), 9, 0), (json!({"maxDuration": "30m"}), 0, 1_801)] {
