@@ -104,8 +104,8 @@ fn part_of_a_source_is_refused() {
     sandbox.write("rendered/chart/Chart.yaml", "name: agent\n");
     sandbox.write("rendered/chart/templates/agent.yaml", AGENT);
     sandbox.write("linked/other.yaml", other());
-    sandbox.write("shared/agent.yaml", AGENT);
-    symlink("../shared", sandbox.path("linked/shared")).unwrap();
+    sandbox.write("common/agent.yaml", AGENT);
+    symlink("../common", sandbox.path("linked/common")).unwrap();
     symlink("other.yaml", sandbox.path("whole/README")).unwrap();
     for (flags, code) in [
         ("-f linked -R --source-id prod --prune", 64),

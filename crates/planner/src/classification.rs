@@ -144,9 +144,9 @@ pub(crate) fn progress_deadline(policy: &PolicySpec) -> SignedDuration {
 const OUTAGE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// The readiness of a node that counts. One that comes back is Ready some seconds before its taint is
-/// removed, and its pods are Ready. If the pods do not tolerate the taint, it is not Ready until then:
-/// else its pods would be deleted like those of nodes where no pod may start, which take up no budget. Its
-/// time is that at which the condition `Ready` became true.
+/// removed and its pods are Ready again. If the pods do not tolerate the taint, it is not Ready until that
+/// is gone: else its pods would be deleted like those of nodes where no pod may start, which take up no
+/// budget. Its time is that at which the condition `Ready` became true.
 pub(crate) fn node_readiness(node: &Node, placement: &Placement) -> NodeReadiness {
     let is_of_outage = |obstacle: &Obstacle| {
         matches!(obstacle, Obstacle::Taint { taint }

@@ -157,7 +157,8 @@ pub(super) struct PaceFlags {
     #[arg(long, value_name = "ACTION", help_heading = PACE)]
     pub(super) on_failure: Option<OnFailureFlag>,
 
-    /// Stop the whole run safely after this time, and exit with 4; default: never
+    /// Stop the whole run safely after this time, and exit with 4 (1 if a surge could not be paused);
+    /// default: never
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = duration)]
     pub(super) timeout: Option<Duration>,
 

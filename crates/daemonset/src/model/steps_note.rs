@@ -123,23 +123,28 @@ impl StepsNote {
         self.approvals_void_before.max(other)
     }
 
+    /// Whether a rollout of this template has begun, and has not ended.
+    pub fn has_begun(&self, template: &str) -> bool {
+        self.template == template && self.started_at.is_some()
+    }
+
     /// Whether a rollout of this template has begun, or waits before its first node.
     pub fn is_under_way(&self, template: &str) -> bool {
-        self.template == template && (self.started_at.is_some() || self.waits_since.is_some())
+        self.has_begun(template) || (self.template == template && self.waits_since.is_some())
     }
 
     /// Whether its steps are those of the rollout of this template. Once that has ended, they are so only
     /// while the template is live: if it comes back after another one, that is another rollout, whoever
     /// wrote the other one.
     pub fn steps_count(&self, template: &str, is_live: bool) -> bool {
-        self.template == template && (is_live || self.started_at.is_some())
+        self.has_begun(template) || (is_live && self.template == template)
     }
 
     /// Whether this template, if it is live, is that of a rollout that has begun and has not ended: of
     /// this one, or of the surge that it replaces.
     pub fn is_unfinished(&self, template: &str) -> bool {
         let is_replaced = self.replaces.as_deref() == Some(template);
-        is_replaced || (self.started_at.is_some() && self.template == template)
+        is_replaced || self.has_begun(template)
     }
 
     /// The value of the annotation.

@@ -106,7 +106,7 @@ fn empty_step(plan: &DaemonSetPlan, empty: &[String], snapshot: &Snapshot) -> Op
     // When the rollout has begun, its nodes may have left, or be down because of it: its run waits for one,
     // and its gates must be asked. A surge and `roll` have no pause.
     let template = plan.target_template.as_str();
-    let has_begun = |note: &StepsNote| note.template == template && note.started_at.is_some();
+    let has_begun = |note: &StepsNote| note.has_begun(template);
     if plan.is_under_way() || snapshot.steps_note(&plan.key()).is_some_and(has_begun) {
         return None;
     }

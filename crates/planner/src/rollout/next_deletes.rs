@@ -229,10 +229,10 @@ impl<'s, 'a> Replacement<'s, 'a> {
     /// The budget that lets no node begin.
     fn budget_reached(&self, outdated: u32) -> Stall {
         let (unavailable, allowed) = (self.unavailable, self.allowed_in_step());
-        match with_unavailable(&self.steps.domains).count() {
-            1.. if unavailable < allowed => Stall::Domains { unavailable, outdated },
-            _ => Stall::Budget { unavailable, allowed, outdated },
+        if unavailable < allowed && with_unavailable(&self.steps.domains).next().is_some() {
+            return Stall::Domains { unavailable, outdated };
         }
+        Stall::Budget { unavailable, allowed, outdated }
     }
 
     /// Nodes whose outdated pod this run replaces, now or later.

@@ -190,7 +190,7 @@ impl<'w> Decision<'_, 'w> {
     /// Whether the rollout of this template has begun, by its note, or by the pause while it waits.
     fn has_begun(&self, template: &str, waiting: Option<&PausedRollout>) -> bool {
         match &self.state.note {
-            Some(noted) => noted.template == template && noted.started_at.is_some(),
+            Some(noted) => noted.has_begun(template),
             // The note is lost; the pause is not.
             None => waiting.is_some_and(|pause| pause.target.as_deref() == Some(template)),
         }

@@ -188,16 +188,14 @@ fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
     let (up_since, now) = (latest(nodes()), input.now);
     match soak::judge(noted, digest.to_owned(), is_complete, up_since, soak, now, Timestamp::MAX) {
         // All its nodes are skipped since it began: that may be what the new pods have done.
-        Progress::Running if counted().next().is_none() && noted.is_some() => noted.map(|note| {
-            after.steps.insert(key, note.clone());
-            Timestamp::MAX
-        }),
-        // The same, but none of its new pods has been available: no other domain begins, either.
-        Progress::Running
-            if counted().next().is_none() && nodes().any(|node| node.is_gated(began)) =>
-        {
-            Some(Timestamp::MAX)
-        }
+        Progress::Running if counted().next().is_none() => match noted {
+            Some(note) => {
+                after.steps.insert(key, note.clone());
+                Some(Timestamp::MAX)
+            }
+            // None of its new pods has been available before.
+            None => nodes().any(|node| node.is_gated(began)).then_some(Timestamp::MAX),
+        },
         Progress::Running => None,
         // Gates are asked about whole steps.
         Progress::Done { note } | Progress::Soaked { note, since: _ } => {

@@ -85,7 +85,7 @@ fn a_link_is_followed_only_by_name() {
     symlink("../../secret.yaml", fixture.path("work/x/link.yaml")).unwrap();
     symlink("../y", fixture.path("work/x/folder")).unwrap();
     symlink("..", fixture.path("work/x/loop")).unwrap();
-    // These are no manifests and no folders, as far as can be told.
+    // Neither has the name of a manifest, and neither leads to a folder.
     symlink("../y/b.yaml", fixture.path("work/x/file")).unwrap();
     symlink("nowhere", fixture.path("work/x/dangling")).unwrap();
     symlink("x", fixture.path("work/by-name")).unwrap();

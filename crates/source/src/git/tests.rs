@@ -227,24 +227,24 @@ fn a_link_to_a_folder_of_the_commit_is_warned_about() {
         std::os::unix::fs::symlink(target, fixture.path(&format!("work/deploy/{name}"))).unwrap();
     };
     for (target, warned) in [
-        ("../shared/agents", true),
-        (".././shared//agents/", true),
+        ("../common/agents", true),
+        (".././common//agents/", true),
         ("..", true),
         ("../../..", false),
-        ("../shared/to-agents", true),
+        ("../common/to-agents", true),
         // What is behind another link is not looked up.
-        ("../shared/to-agents/deeper", true),
-        ("../shared/to-file", false),
-        ("../shared/agents/c.yaml", false),
-        ("../shared/nowhere", false),
-        ("../../work/shared/agents", false),
-        ("/shared/agents", false),
+        ("../common/to-agents/deeper", true),
+        ("../common/to-file", false),
+        ("../common/agents/c.yaml", false),
+        ("../common/nowhere", false),
+        ("../../work/common/agents", false),
+        ("/common/agents", false),
         ("link", false),
     ] {
-        let fixture = Fixture::with_commit(&["deploy/a.yaml", "shared/agents/deeper/b.yaml"]);
-        fixture.write("work/shared/agents/c.yaml", "");
+        let fixture = Fixture::with_commit(&["deploy/a.yaml", "common/agents/deeper/b.yaml"]);
+        fixture.write("work/common/agents/c.yaml", "");
         for (target, name) in [("agents", "to-agents"), ("agents/c.yaml", "to-file")] {
-            let name = fixture.path(&format!("work/shared/{name}"));
+            let name = fixture.path(&format!("work/common/{name}"));
             std::os::unix::fs::symlink(target, name).unwrap();
         }
         link(&fixture, target, "link");

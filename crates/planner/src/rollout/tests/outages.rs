@@ -13,7 +13,7 @@ use daemonset::controller::test_cluster::taint;
 use daemonset::model::{NodeCondition, NodeReadiness};
 
 /// Sets whether nodes are Ready, and has them tainted if not.
-fn set_ready(sim: &mut Sim, nodes: &[usize], ready: bool) {
+pub(super) fn set_ready(sim: &mut Sim, nodes: &[usize], ready: bool) {
     for at in nodes {
         sim.set_ready(*at, ready);
         let lost = [taint("node.kubernetes.io/unreachable:NoSchedule")];

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::outages::set_ready;
 use super::run::Run;
 use super::sim::Sim;
 use super::steps::policy;
@@ -21,6 +22,14 @@ fn siblings(position: usize, others: Vec<Share>) -> Siblings {
 fn share<const N: usize>(name: &str, course: ShareCourse, nodes: [(&str, NodeShare); N]) -> Share {
     let nodes = nodes.map(|(node, here)| (node.into(), here)).into();
     Share { daemon_set: DaemonSetKey::new("default", name), course, nodes }
+}
+
+/// A run of `v2` that has looked for the first time, with a shared budget and no other DaemonSet.
+fn alone(mut sim: Sim) -> Run {
+    sim.siblings = Some(siblings(0, Vec::new()));
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    run
 }
 
 /// Found by the simulation: the time began anew whenever a check of a sibling was asked.
@@ -52,9 +61,7 @@ fn a_pod_that_goes_from_where_none_may_start_takes_no_slot() {
     let mut sim = Sim::of(2, &json!(2));
     sim.stop = 500;
     sim.cluster.nodes[0].taints = [taint("gpu:NoSchedule")].into();
-    sim.siblings = Some(siblings(0, Vec::new()));
-    let mut run = Run::apply(sim, "v2");
-    run.look();
+    let mut run = alone(sim);
     run.until(|run| run.deleted_nodes().contains(&"node-0"));
     run.settle();
     let here = run.state.share().unwrap().nodes["node-0"];
@@ -64,18 +71,13 @@ fn a_pod_that_goes_from_where_none_may_start_takes_no_slot() {
 /// Its pods do not tolerate the taint of such nodes, so it should have none there.
 #[test]
 fn a_node_that_is_lost_after_its_update_is_disturbed_for_the_others() {
-    let mut sim = Sim::of(4, &json!(1));
-    sim.siblings = Some(siblings(0, Vec::new()));
-    let mut run = Run::apply(sim, "v2");
-    run.look();
+    let mut run = alone(Sim::of(4, &json!(1)));
     run.until(|run| run.sim.nodes_with("v2").len() == 3);
     let lost = run.sim.nodes_with("v2");
-    for node in &lost {
-        let at = run.sim.cluster.nodes.iter().position(|it| it.name == **node).unwrap();
-        run.sim.set_ready(at, false);
-        run.sim.cluster.nodes[at].taints =
-            [taint("node.kubernetes.io/unreachable:NoSchedule")].into();
-    }
+    let nodes = &run.sim.cluster.nodes;
+    let is_lost = |at: &usize| lost.iter().any(|it| *it == *nodes[*at].name.as_str());
+    let at: Vec<usize> = (0..nodes.len()).filter(is_lost).collect();
+    set_ready(&mut run.sim, &at, false);
     run.settle();
     let share = run.state.share().unwrap();
     let disturbed = share.nodes.iter().filter(|(_, here)| here.is_disturbed);
@@ -88,10 +90,7 @@ fn a_node_that_is_lost_after_its_update_is_disturbed_for_the_others() {
 /// before its watches were closed.
 #[test]
 fn a_rollout_that_does_not_see_the_cluster_is_not_rolling() {
-    let mut sim = Sim::of(3, &json!(1));
-    sim.siblings = Some(siblings(0, Vec::new()));
-    let mut run = Run::apply(sim, "v2");
-    run.look();
+    let mut run = alone(Sim::of(3, &json!(1)));
     run.until(|run| !run.deletes.is_empty());
     let course = |run: &Run| run.state.share().unwrap().course.clone();
     assert_eq!(course(&run), ShareCourse::Rolling);

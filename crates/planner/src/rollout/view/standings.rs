@@ -50,17 +50,12 @@ impl<'s> Standings<'s> {
         role: NodeRole,
     ) -> NodeStanding {
         let is_ready = readiness.is_ready() && !self.state.is_dropped(&node.name);
-        match self.skipped.classify(is_ready, role) {
-            NodeStanding::Skipped
-                if role.counts()
-                    && is_seen_before_delete((node, readiness), &self.state.pods, self.now) =>
-            {
-                NodeStanding::Counted
-            }
-            standing @ (NodeStanding::Ready | NodeStanding::Skipped | NodeStanding::Counted) => {
-                standing
-            }
+        let standing = self.skipped.classify(is_ready, role);
+        let is_old = || is_seen_before_delete((node, readiness), &self.state.pods, self.now);
+        if standing == NodeStanding::Skipped && role.counts() && is_old() {
+            return NodeStanding::Counted;
         }
+        standing
     }
 }
 
