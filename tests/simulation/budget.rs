@@ -7,9 +7,10 @@ use daemonset::controller::placement::judge;
 use daemonset::model::{DaemonSet, DaemonSetKey, Node, NodeName, Pod, Uid};
 use embedded::{Event, Kind, Store};
 use jiff::{SignedDuration, Timestamp};
+use planner::digest::template_digest;
 use serde_json::Value;
 
-use crate::objects::{is_updated, pods};
+use crate::objects::{is_of_rollout, pods, template_of_rollout};
 
 /// The age below which the program need not have seen a change, if watches are cut and answers
 /// late.
@@ -49,8 +50,8 @@ pub(crate) struct Nodes {
     pod_deleted: BTreeSet<(DaemonSetKey, NodeName)>,
     /// The run that has deleted a pod last.
     acting: String,
-    /// The nodes whose available pod it has deleted to have a new one, with the template of that.
-    begun: BTreeMap<(DaemonSetKey, NodeName), Value>,
+    /// The nodes whose available pod it has deleted to have a new one, with the digest of its template.
+    begun: BTreeMap<(DaemonSetKey, NodeName), String>,
     /// The highest number of desired nodes so far: an upper bound for percentages.
     desired: BTreeMap<DaemonSetKey, u64>,
 }
@@ -195,7 +196,7 @@ impl Nodes {
     ) {
         let key = (live.key.clone(), node.clone());
         if desired_nodes(live, store).any(|it| it.name == *node) {
-            self.begun.insert(key.clone(), live.spec.template.raw().clone());
+            self.begun.insert(key.clone(), template_digest(live.spec.template.raw()));
         }
         self.pod_deleted.insert(key.clone());
         self.without.entry(key).or_insert(now);
@@ -250,16 +251,17 @@ impl Nodes {
         (without, unready)
     }
 
-    /// The nodes that are not Ready, and have an updated pod, or none since this run has deleted it, although
-    /// no pod may start there: the pods do not tolerate the taint that such a node gets.
+    /// The nodes that are not Ready, and have a pod of the rollout, or none since this run has deleted it,
+    /// although no pod may start there: the pods do not tolerate the taint that such a node gets.
     fn lost(&self, live: &DaemonSet, store: &Store, seen: Timestamp) -> Vec<NodeName> {
         let is_known = |pod: &Pod| pod.created.is_some_and(|at| Timestamp::from(at) <= seen);
         let all = || pods(store).filter(|pod| owns(live, pod) && !pod.terminating);
-        let known = all().filter(|pod| is_known(pod) && is_updated(pod, live, store));
+        let known = all().filter(|pod| is_known(pod) && is_of_rollout(pod, live, store));
         let updated: BTreeSet<&NodeName> = known.filter_map(Pod::node).collect();
+        let rollout = template_of_rollout(live);
         let is_begun = |node: &NodeName| {
             let begun = self.begun.get(&(live.key.clone(), node.clone()));
-            begun == Some(live.spec.template.raw()) && !all().any(|pod| pod.node() == Some(node))
+            begun == Some(&rollout) && !all().any(|pod| pod.node() == Some(node))
         };
         let is_lost = |node: &&Node| {
             let placement = judge(&live.spec.template.placement, node);

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use daemonset::controller::revision_data::{Matching, matches};
+use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{
     DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Pod, Revision, failed_templates,
     lease_name,
 };
 use embedded::{Kind, Object, ObjectKey, Store};
-use planner::plan::PausedRollout;
+use planner::digest::template_digest;
+use planner::plan::{PauseState, PausedRollout};
 use serde_json::Value;
 
 use crate::cluster::NAMESPACE;
@@ -47,9 +48,30 @@ pub(crate) fn revisions<'s>(
 
 /// Whether a pod has the live template.
 pub(crate) fn is_updated(pod: &Pod, live: &DaemonSet, store: &Store) -> bool {
-    let is_of = |revision: &&Revision| revision.hash().is_some_and(|hash| pod.has_hash(&hash));
-    let mut of_pod = revisions(live, store).filter(is_of);
-    of_pod.any(|it| matches(live.spec.template.raw(), &it.data, Matching::Exact))
+    of_pod(pod, live, store).any(|it| matches(live.spec.template.raw(), &it.data, Matching::Exact))
+}
+
+/// Whether a pod has the template that a rollout puts on the nodes: while it waits, another one is live.
+pub(crate) fn is_of_rollout(pod: &Pod, live: &DaemonSet, store: &Store) -> bool {
+    let rollout = template_of_rollout(live);
+    let mut templates = of_pod(pod, live, store).filter_map(|it| template_of(&it.data));
+    templates.any(|template| template_digest(&template) == rollout)
+}
+
+/// The digest of the template that waits, else of the live one.
+pub(crate) fn template_of_rollout(live: &DaemonSet) -> String {
+    let pause = PausedRollout::of(live).ok().flatten();
+    let waiting = pause.filter(|it| it.state == PauseState::Waiting).and_then(|it| it.target);
+    waiting.unwrap_or_else(|| template_digest(live.spec.template.raw()))
+}
+
+/// The revision that a pod was created from.
+fn of_pod<'s>(
+    pod: &Pod,
+    live: &'s DaemonSet,
+    store: &'s Store,
+) -> impl Iterator<Item = &'s Revision> {
+    revisions(live, store).filter(|it| it.hash().is_some_and(|hash| pod.has_hash(&hash)))
 }
 
 /// An object's key in the agents' namespace.

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::checks::Checked;
 use super::decision::Decision;
@@ -12,10 +13,13 @@ use super::observed_cluster::ObservedCluster;
 use super::state::{Course, State};
 use super::task::{ClusterChecks, Goal, Provenance, Task};
 use super::view::{NodeView, RolloutView};
+use crate::digest::template_digest;
 use crate::extent::Extent;
+use crate::plan::{PauseState, PausedRollout};
 use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
 use crate::steps::{Evaluation, WaitsFor};
-use daemonset::model::{DaemonSetKey, NodeName, PolicySpec};
+use daemonset::controller::revision_data::template_of;
+use daemonset::model::{DaemonSet, DaemonSetKey, NodeName, PolicySpec};
 
 type Nodes = BTreeMap<NodeName, NodeShare>;
 
@@ -41,22 +45,40 @@ pub fn counted(
         cluster_checks: ClusterChecks::Observed,
         wait_until: None,
     });
-    let view = observed.daemon_set.map(|live| RolloutView::of(live, observed, &state, now));
+    let nodes = observed.daemon_set.map(|live| as_it_is(live, observed, &state, now));
     Share {
         daemon_set: daemon_set.clone(),
         course: ShareCourse::Counted,
-        nodes: view.map(|view| as_it_is(&view)).unwrap_or_default(),
+        nodes: nodes.unwrap_or_default(),
     }
 }
 
-/// The nodes without anything about a rollout.
-fn as_it_is(view: &RolloutView<'_>) -> Nodes {
+/// The nodes without anything about a rollout but what is lost by it: while it waits, its pods are those of
+/// the template that waits, not of the last good one, which is live.
+fn as_it_is(
+    live: &DaemonSet,
+    observed: &ObservedCluster<'_>,
+    state: &State,
+    now: Timestamp,
+) -> Nodes {
+    let waiting = waiting_template(live, observed);
+    let template = waiting.as_ref().unwrap_or(live.spec.template.raw());
+    let view = RolloutView::updated_by(template, live, observed, state, now);
     let share = |node_view: &NodeView<'_>| NodeShare {
         is_desired: node_view.is_desired(),
         is_disturbed: is_disturbed(node_view),
         ..NodeShare::default()
     };
     view.node_views.iter().map(|it| (it.node.name.clone(), share(it))).collect()
+}
+
+/// The template of the rollout that waits, if one does.
+fn waiting_template(live: &DaemonSet, observed: &ObservedCluster<'_>) -> Option<Value> {
+    let pause = PausedRollout::readable(live).filter(|it| it.state == PauseState::Waiting)?;
+    let waiting = pause.target?;
+    let revisions = observed.revisions_of(live);
+    let mut templates = revisions.iter().filter_map(|revision| template_of(&revision.data));
+    templates.find(|template| template_digest(template) == waiting)
 }
 
 /// Whether a node counts against a shared budget. A Ready one where no pod may start lacks none, while its
@@ -149,7 +171,7 @@ impl Decision<'_, '_> {
     fn nodes_as_they_are(&self, before: Option<Share>) -> Nodes {
         let before = before.map(|share| share.nodes).unwrap_or_default();
         let Some(live) = self.observed.daemon_set else { return before };
-        let mut nodes = as_it_is(&self.look(live));
+        let mut nodes = as_it_is(live, self.observed, self.state, self.now);
         for (name, now) in &mut nodes {
             if let Some(before) = before.get(name) {
                 let NodeShare { is_desired, is_disturbed, .. } = *now;

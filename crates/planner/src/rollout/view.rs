@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::observed_cluster::ObservedCluster;
 use super::progress::Progress;
@@ -31,7 +32,7 @@ use standings::Standings;
 /// One DaemonSet, its nodes by name, and the budget.
 pub(super) struct RolloutView<'a> {
     pub live: &'a DaemonSet,
-    /// Revisions of the live template, the current one last.
+    /// Revisions of the template of updated pods, the current one last.
     pub revisions: Vec<&'a Revision>,
     /// The hashes that mark updated pods.
     pub templates: Templates,
@@ -139,8 +140,19 @@ impl<'a> RolloutView<'a> {
         state: &State,
         now: Timestamp,
     ) -> Self {
+        Self::updated_by(live.spec.template.raw(), live, observed, state, now)
+    }
+
+    /// The same, with another template than the live one as that of updated pods.
+    pub(super) fn updated_by(
+        template: &Value,
+        live: &'a DaemonSet,
+        observed: &ObservedCluster<'a>,
+        state: &State,
+        now: Timestamp,
+    ) -> Self {
         let claimed = observed.revisions_of(live);
-        let (templates, revisions) = of_template(live.spec.template.raw(), &claimed);
+        let (templates, revisions) = of_template(template, &claimed);
         let made = || NodePlacements::of(&live.spec.template.placement, observed.nodes);
         let node_placements =
             observed.node_placements.map_or_else(|| Cow::Owned(made()), Cow::Borrowed);
@@ -422,7 +434,7 @@ impl<'a> NodeView<'a> {
 /// The hashes of this template, to recognize its pods, and its revisions, the current one last: the
 /// controller compares bytes, so an exact match comes after one that an older server wrote.
 pub(super) fn of_template<'a>(
-    template: &serde_json::Value,
+    template: &Value,
     claimed: &[&'a Revision],
 ) -> (Templates, Vec<&'a Revision>) {
     let is = |revision: &Revision, how| matches(template, &revision.data, how);

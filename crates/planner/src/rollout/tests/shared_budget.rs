@@ -5,8 +5,8 @@ use serde_json::json;
 use super::outages::set_ready;
 use super::run::Run;
 use super::sim::Sim;
-use super::steps::policy;
-use crate::rollout::Outcome;
+use super::steps::{self, policy, waits};
+use crate::rollout::{Outcome, counted};
 use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::taint;
@@ -79,11 +79,29 @@ fn a_node_that_is_lost_after_its_update_is_disturbed_for_the_others() {
     let at: Vec<usize> = (0..nodes.len()).filter(is_lost).collect();
     set_ready(&mut run.sim, &at, false);
     run.settle();
-    let share = run.state.share().unwrap();
-    let disturbed = share.nodes.iter().filter(|(_, here)| here.is_disturbed);
-    let disturbed: Vec<_> = disturbed.map(|(node, _)| node.as_str()).collect();
     // The first one is skipped (`skipUnreadyNodes`).
-    assert_eq!(disturbed, lost[1..]);
+    assert_eq!(disturbed(run.state.share().unwrap()), lost[1..]);
+}
+
+/// Found by seed 748398: the last good template is live meanwhile, and its pods, which nobody has touched,
+/// were taken for updated ones, those of the rollout for outdated ones.
+#[test]
+fn while_a_rollout_waits_its_own_nodes_are_lost_and_no_others() {
+    let canary = policy(json!({"steps": [{"name": "canary", "nodes": 3, "soak": "60s"}]}));
+    let mut waiting = steps::run(Sim::of(8, &json!(3)), "v2", &canary);
+    assert_eq!(waits(&waiting), [WaitKind::Soak]);
+    let updated = waiting.sim.nodes_with("v2");
+    set_ready(&mut waiting.sim, &[0, 1, 2, 3, 4, 5, 6, 7], false);
+    let (seen, now) = (waiting.sim.seen(), waiting.sim.now());
+    let key = DaemonSetKey::new("default", "foo");
+    let share = counted(&key, &seen.observed(), &canary, now);
+    assert_eq!((updated.len(), disturbed(&share)), (3, updated[1..].to_vec()));
+}
+
+/// The nodes that count against the budget.
+fn disturbed(share: &Share) -> Vec<String> {
+    let nodes = share.nodes.iter().filter(|(_, here)| here.is_disturbed);
+    nodes.map(|(node, _)| node.to_string()).collect()
 }
 
 /// Found by seeds 621781 and 638249: another DaemonSet, which saw again, acted on what this one had shared
