@@ -60,6 +60,8 @@ pub(crate) struct LawChecker {
     attempted: BTreeSet<String>,
     /// How often the delete of a pod succeeded, by user and uid.
     answered: BTreeMap<(String, String), usize>,
+    /// The DaemonSets when the create of a pod was sent, by the number of the request.
+    creating: BTreeMap<u64, Vec<DaemonSet>>,
     /// The broken laws, as text.
     pub(crate) broken: Vec<String>,
     /// Every request and every change, in order.
@@ -117,6 +119,7 @@ impl LawChecker {
             tried: BTreeMap::new(),
             attempted: BTreeSet::new(),
             answered: BTreeMap::new(),
+            creating: BTreeMap::new(),
             broken: Vec::new(),
             history: String::new(),
         }
@@ -157,6 +160,9 @@ impl LawChecker {
         if matches!(kind, Kind::DaemonSet | Kind::ConfigMap) {
             // Pods that are available up to this moment may be of no use under the next template.
             self.look_at_pods(&self.live(store), store, now);
+        }
+        if *kind == Kind::Pod && request.verb == "create" {
+            self.creating.insert(request.number, self.live(store));
         }
         if *kind != Kind::Pod || request.verb != "delete" {
             return;

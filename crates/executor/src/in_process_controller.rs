@@ -20,7 +20,8 @@
 //! What the run allows, in this order:
 //!
 //! - `None`, until the target is in place, or another template stays live because the rollout waits or
-//!   was aborted: no pod is created from a template that is about to be replaced.
+//!   was aborted: no pod is created from a template that is about to be replaced. A request in flight may
+//!   still be executed.
 //! - `Reconcile` after that, whatever the live strategy: nodes without a pod get one, and failed,
 //!   surplus and misplaced pods are deleted. Outdated pods stay, because the run itself deletes
 //!   them during its pause; if outdated pods appear next to a target without a pause, the run
@@ -206,10 +207,10 @@ impl Work {
     }
 
     /// Decides on the current view; returns the number of nodes too.
-    fn look(&self, state: &mut LoopState) -> (Decision, usize) {
+    fn look(&mut self, state: &mut LoopState) -> (Decision, usize) {
         let is_current = self.observer.is_current();
         let is_locked = self.lock.is_fresh();
-        let command = self.command.borrow();
+        let command = self.command.borrow_and_update();
         self.observer.look(|view| {
             let snapshot = &view.snapshot;
             let (now, nodes) = (snapshot.observed_at, snapshot.nodes.len());
@@ -242,7 +243,9 @@ impl Work {
             }
             !has_failed
         });
-        let Sent { written, failure } = self.sender.send(&mut sync_requests, &status).await;
+        let is_allowed = || !self.command.has_changed().is_ok_and(|it| it);
+        let sent = self.sender.send(&mut sync_requests, &status, is_allowed).await;
+        let Sent { written, failure } = sent;
         state.pending_writes.expect(written, self.now());
         if let Some(why) = failure {
             self.left.send_replace(Some(Unreconciled::RequestFailed(why)));

@@ -224,15 +224,18 @@ impl LawChecker {
         }
     }
 
-    /// The program has created a pod.
+    /// The program has created a pod. It is judged by the template that was live when the request was
+    /// sent: another one may be live by now.
     pub(super) fn created(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
         let Some(pod) = event.object.pod() else { return };
         let all = self.live(store);
         let Some(live) = all.iter().find(|live| owns(live, pod)) else { return };
         self.under_lock(request, &live.key, store, now);
+        let sent = self.creating.remove(&request.number).unwrap_or_default();
+        let as_sent = sent.iter().find(|it| it.uid == live.uid).unwrap_or(live);
         let seen = self.nodes.seen_by(now);
         if self.changes.is_known(&live.key, Part::Template, seen)
-            && let Some(law) = upkeep::misplaced(pod, live, store, &self.nodes, now)
+            && let Some(law) = upkeep::misplaced(pod, as_sent, store, &self.nodes, now)
         {
             self.breaks(now, format_args!("{} was created{law}", pod.name));
         }

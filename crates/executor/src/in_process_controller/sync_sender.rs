@@ -40,11 +40,13 @@ impl SyncSender {
         Self { key, writer, create_failures }
     }
 
-    /// Sends all requests, except those that a failure skips. `status` is the observed one.
+    /// Sends all requests, except those that a failure skips, and later batches once they are not allowed
+    /// any more: the next sync decides again. `status` is the observed one.
     pub(super) async fn send(
         &self,
         sync_requests: &mut SyncRequests,
         status: &DaemonSetStatus,
+        is_allowed: impl Fn() -> bool,
     ) -> Sent {
         let mut sent = Sent::default();
         if let Err(why) = self.may_adopt(sync_requests).await {
@@ -68,6 +70,9 @@ impl SyncSender {
             }
             if failed {
                 sync_requests.fail(stage);
+            }
+            if !is_allowed() {
+                break;
             }
         }
         sent
