@@ -24,7 +24,8 @@ use planner::plan::{Prune, SourceInfo, Warning, source_paths, source_repository}
 const LONGEST_ID: usize = 253;
 
 /// Codes of warnings about skipped parts of a source, which may contain DaemonSets.
-const UNREAD: [&str; 5] = ["notRendered", "symbolicLink", "submodule", "specialFile", "lfsPointer"];
+const UNREAD: [&str; 6] =
+    ["notRendered", "symbolicLink", "submodule", "subFolder", "specialFile", "lfsPointer"];
 
 /// The flags for the id of the source, and for deleting DaemonSets that it no longer contains.
 #[derive(Args, Clone, Debug, Default)]
@@ -133,7 +134,8 @@ impl PruneFlags {
         }
         let paths = source_paths(&desired.source);
         let repository = source_repository(&desired.source);
-        for one in &mut desired.daemon_sets {
+        // Also those that are not selected: they are planned, too, where others come `after` them.
+        for one in desired.daemon_sets.iter_mut().chain(&mut desired.others) {
             annotate(one, SOURCE_ID_ANNOTATION, id);
             annotate(one, SOURCE_PATHS_ANNOTATION, &paths);
             if let Some(repository) = &repository {

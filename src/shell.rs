@@ -21,6 +21,7 @@ use super::printer::Printer;
 use daemonset::model::mask::Salt;
 use executor::Interrupt;
 use render::TextOptions;
+use source::Streams;
 
 /// The environment of a command.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub(super) struct Shell {
     pub(super) printer: Printer,
     /// All environment variables at the start.
     pub(super) environment: BTreeMap<OsString, OsString>,
+    /// What was read from standard input and pipes.
+    pub(super) streams: Streams,
     /// The folder in which relative paths start.
     pub(super) current_dir: PathBuf,
     /// The start of the run, by the local clock. Only for what has no time of the server.
@@ -61,6 +64,7 @@ impl Shell {
         Ok(Self {
             printer,
             environment: std::env::vars_os().collect(),
+            streams: Streams::default(),
             current_dir: std::env::current_dir()?,
             // Whole seconds, as everywhere in Kubernetes.
             now: Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default(),

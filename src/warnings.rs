@@ -11,10 +11,12 @@ use planner::words;
 use source::{self, Renderer, Unrendered, Warning as Source};
 
 /// Warnings about parts of the source that were skipped; with `every_file`, also about folders that
-/// must be rendered but contain no DaemonSet as they are.
+/// must be rendered but contain no DaemonSet as they are, and about sub-folders of one that is not read
+/// recursively, which matter only then.
 pub(super) fn of_source(read: &source::Read, every_file: bool) -> Vec<Warning> {
     let unrendered = read.unrendered.iter().filter_map(|folder| unrendered(folder, every_file));
-    fold(read.warnings.iter().map(source_warning).chain(unrendered))
+    let is_wanted = |warning: &&Source| every_file || !matches!(warning, Source::SubFolder { .. });
+    fold(read.warnings.iter().filter(is_wanted).map(source_warning).chain(unrendered))
 }
 
 /// Number of warnings of one code that are shown; the rest is counted.
@@ -36,6 +38,7 @@ fn fold(warnings: impl Iterator<Item = Warning>) -> Vec<Warning> {
         let what = match code.as_str() {
             "symbolicLink" => "symbolic links were",
             "submodule" => "submodules were",
+            "subFolder" => "sub-folders were",
             "specialFile" => "files that are not regular were",
             "lfsPointer" => "Git LFS pointers' contents were",
             _ => "folders to render were",
@@ -54,6 +57,7 @@ fn source_warning(warning: &Source) -> Warning {
     let code = match warning {
         Source::Symlink { .. } => "symbolicLink",
         Source::Submodule { .. } => "submodule",
+        Source::SubFolder { .. } => "subFolder",
         Source::Special { .. } => "specialFile",
         Source::LfsPointer { .. } => "lfsPointer",
         Source::WorkingTreeDiffers { .. } => "workingTreeDiffers",
@@ -62,6 +66,7 @@ fn source_warning(warning: &Source) -> Warning {
     let advice = match warning {
         Source::WorkingTreeDiffers { .. } => "; the plan is of the commit (plain files: -f)",
         Source::Submodule { .. } => "; plan it on its own with --repo",
+        Source::SubFolder { .. } => "; read it with -R",
         Source::LfsPointer { .. } => "; check it out and use -f",
         Source::Symlink { .. } | Source::Special { .. } | Source::WorkingTreeUnknown { .. } => "",
     };

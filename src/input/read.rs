@@ -83,6 +83,7 @@ pub(super) fn read_and_count(
         current_dir: shell.current_dir.clone(),
         cache_dir: shell.cache_dir(),
         stdin: &mut std::io::stdin().lock(),
+        streams: shell.streams.clone(),
         git: git(shell),
         kustomize: kustomize(shell),
     };

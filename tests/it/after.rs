@@ -139,6 +139,21 @@ fn a_predecessor_that_is_not_selected_must_have_an_empty_plan() {
     assert_eq!(versions(&sandbox), "a1 b2 c2 d1", "{run}");
 }
 
+/// The predecessor was applied with the id, too: without it, it would seem to have changed.
+#[test]
+fn one_that_is_selected_alone_begins_after_those_of_the_same_source_id() {
+    let sandbox = sandbox();
+    let id = "-f deploy --source-id prod";
+    for name in ["b", "c"] {
+        sandbox.write(&format!("deploy/{name}.yaml"), manifest(name, 1));
+    }
+    let whole = apply(&sandbox, &format!("{id} logging/b logging/c"));
+    assert_eq!(whole.code, Some(0), "{whole}");
+    let alone = apply(&sandbox, &format!("{id} logging/a --snapshot after.json"));
+    assert_eq!(alone.code, Some(0), "{alone}");
+    assert!(versions(&sandbox).starts_with("a2"), "{alone}");
+}
+
 /// Cases: a change of the live predecessor, and the reason why `a` does not begin.
 #[test]
 fn a_predecessor_outside_of_the_source_is_judged_by_the_live_object() {

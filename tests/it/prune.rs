@@ -106,12 +106,17 @@ fn part_of_a_source_is_refused() {
     sandbox.write("linked/other.yaml", other());
     sandbox.write("common/agent.yaml", AGENT);
     symlink("../common", sandbox.path("linked/common")).unwrap();
+    sandbox.write("flat/other.yaml", other());
+    sandbox.write("flat/sub/agent.yaml", AGENT);
     symlink("other.yaml", sandbox.path("whole/README")).unwrap();
     for (flags, code) in [
         ("-f linked -R --source-id prod --prune", 64),
         ("-f linked -R --source-id prod", 0),
         ("-f other.yaml --source-id prod --prune", 0),
         ("-f whole -R --source-id prod --prune", 0),
+        ("-f flat --source-id prod --prune", 64),
+        ("-f flat --source-id prod", 0),
+        ("-f flat -R --source-id prod --prune", 0),
         ("-f other.yaml --prune", 64),
         ("-f other.yaml --cascade orphan --source-id prod", 64),
         ("-f other.yaml --prune --source-id=", 64),

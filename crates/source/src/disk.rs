@@ -17,6 +17,9 @@ use super::{location, shown};
 #[cfg(test)]
 mod tests;
 
+/// Standard input as a path; `-` is the same.
+const STDIN: &str = "/dev/stdin";
+
 /// Reads the named files and folders, in that order.
 pub(super) fn read(
     names: &[FileName],
@@ -31,11 +34,13 @@ pub(super) fn read(
     for name in names {
         match name {
             FileName::StandardInput => {
-                let bytes = read_bounded(&mut *environment.stdin, STANDARD_INPUT)?;
+                let Environment { stdin, streams, .. } = &mut *environment;
+                let bytes = streams
+                    .content(Path::new(STDIN), || read_bounded(&mut **stdin, STANDARD_INPUT))?;
                 collector.content(STANDARD_INPUT, bytes)?;
             }
             FileName::Path(path) => {
-                named(path, recursive, &mut collector, &environment.current_dir)?;
+                named(path, recursive, &mut collector, environment)?;
             }
         }
     }
@@ -56,13 +61,13 @@ fn named(
     given: &Path,
     recursive: bool,
     collector: &mut FileCollector<'_>,
-    current_dir: &Path,
+    environment: &Environment<'_>,
 ) -> Result<(), Error> {
     if given.as_os_str().is_empty() {
         return Err(Error::EmptyPath);
     }
     let path = shown::path(given);
-    let full = current_dir.join(given);
+    let full = environment.current_dir.join(given);
     let kind = fs::metadata(&full).map_err(|source| not_found(given, source))?;
     if kind.is_dir() {
         let folder = full.canonicalize().map_err(|source| not_read(&path, source))?;
@@ -71,8 +76,10 @@ fn named(
         let file = full.canonicalize().map_err(|source| not_read(&path, source))?;
         collector.file(&Disk, &file, &path)
     } else if is_open_already(given) {
-        let stream = fs::File::open(&full).map_err(|source| not_read(&path, source))?;
-        let bytes = read_bounded(stream, &path)?;
+        let bytes = environment.streams.content(given, || {
+            let stream = fs::File::open(&full).map_err(|source| not_read(&path, source))?;
+            read_bounded(stream, &path)
+        })?;
         collector.content(&path, bytes)
     } else {
         Err(Error::Special { path })
@@ -91,9 +98,7 @@ fn folder_name(path: &str) -> &str {
 
 /// `true` if the path is a descriptor of this process, so that opening it cannot block.
 fn is_open_already(path: &Path) -> bool {
-    path == Path::new("/dev/stdin")
-        || path.starts_with("/dev/fd")
-        || path.starts_with("/proc/self/fd")
+    path == Path::new(STDIN) || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }
 
 fn not_found(given: &Path, source: io::Error) -> Error {

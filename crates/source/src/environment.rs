@@ -1,8 +1,10 @@
 //! What reading needs of the process: folders, standard input, git and kustomize.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Timeout of one call of `git`.
@@ -19,10 +21,35 @@ pub struct Environment<'a> {
     pub cache_dir: Option<PathBuf>,
     /// Standard input; read to its end when `-` is requested.
     pub stdin: &'a mut dyn io::Read,
+    /// What was read before from there and from pipes.
+    pub streams: Streams,
     /// Settings for running git.
     pub git: Git,
     /// Settings for running kustomize.
     pub kustomize: Kustomize,
+}
+
+/// The content of standard input and of pipes of the shell, which can be read only once, while one command
+/// may need them several times. Copies share it.
+#[derive(Clone, Debug, Default)]
+pub struct Streams(Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>);
+
+impl Streams {
+    /// The content under this path, which is read the first time.
+    pub(super) fn content<E>(
+        &self,
+        path: &Path,
+        read: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Vec<u8>, E> {
+        // What panics while it reads has inserted nothing.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = known.get(path) {
+            return Ok(bytes.clone());
+        }
+        let bytes = read()?;
+        known.insert(path.to_owned(), bytes.clone());
+        Ok(bytes)
+    }
 }
 
 /// The user's own kustomize, or the one that is built into kubectl.

@@ -206,6 +206,10 @@ impl<'w> FileCollector<'w> {
             // Skipped files of an unrendered folder are counted with all sub-folders.
             if recursive || next.within.is_some() {
                 pending.extend(below.into_iter().rev());
+            } else {
+                for it in below {
+                    self.warn(Warning::SubFolder { path: it.path });
+                }
             }
         }
         Ok(())

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Environment, Error, FileName, Git, GitRequest, Kustomize, Read, Request, read};
+use super::{
+    Environment, Error, FileName, Git, GitRequest, Kustomize, Read, Request, Streams, read,
+};
 
 /// Content of a wanted file in these tests.
 pub(super) const WANTED: &str = "wanted: yes\n";
@@ -121,6 +123,16 @@ impl Fixture {
         request: &Request,
         stdin: &mut dyn std::io::Read,
     ) -> Result<Read, Error> {
+        self.read_of_command(folder, request, (stdin, &Streams::default()))
+    }
+
+    /// The same, where one command reads several times.
+    pub(super) fn read_of_command(
+        &self,
+        folder: &str,
+        request: &Request,
+        (stdin, streams): (&mut dyn std::io::Read, &Streams),
+    ) -> Result<Read, Error> {
         let git = Git {
             program: "git".into(),
             environment: self.environment(),
@@ -129,7 +141,10 @@ impl Fixture {
         };
         let kustomize = self.kustomize();
         let (current_dir, cache_dir) = (self.path(folder), Some(self.path("cache")));
-        read(request, &wanted, &mut Environment { current_dir, cache_dir, stdin, git, kustomize })
+        let streams = streams.clone();
+        let mut environment =
+            Environment { current_dir, cache_dir, stdin, streams, git, kustomize };
+        read(request, &wanted, &mut environment)
     }
 
     /// Settings for kustomize.

@@ -36,7 +36,7 @@ mod warning;
 mod worktree;
 
 pub use child::wait as wait_for_child;
-pub use environment::{Environment, FETCH_TIMEOUT, Git, KUSTOMIZE_TIMEOUT, Kustomize};
+pub use environment::{Environment, FETCH_TIMEOUT, Git, KUSTOMIZE_TIMEOUT, Kustomize, Streams};
 pub use error::{Error, FetchError, GitFailure, KustomizeError, RevisionError};
 pub use found::{Commit, FILE_LIMIT, Origin, Read};
 pub use kustomize::problem::Problem as KustomizeProblem;

@@ -15,6 +15,11 @@ pub enum Warning {
         /// Path of the submodule.
         path: String,
     },
+    /// A folder in one that is not read recursively.
+    SubFolder {
+        /// Its path.
+        path: String,
+    },
     /// A pipe, socket or device with a manifest's name, found in a folder.
     Special {
         /// Its path.
@@ -44,6 +49,7 @@ impl fmt::Display for Warning {
         match self {
             Self::Symlink { path } => write!(f, "`{path}` is a symbolic link and was not read"),
             Self::Submodule { path } => write!(f, "`{path}` is a submodule and was not read"),
+            Self::SubFolder { path } => write!(f, "the sub-folder `{path}` was not read"),
             Self::Special { path } => write!(f, "`{path}` is not a regular file and was not read"),
             Self::LfsPointer { path } => {
                 write!(f, "`{path}` is a Git LFS pointer; its content was not read")

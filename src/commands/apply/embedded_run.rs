@@ -21,6 +21,7 @@ use crate::shell::Shell;
 use cluster::Holder;
 use embedded::World;
 use executor::{Ask, Interrupt};
+use source::Streams;
 
 /// What a run meets outside of the cluster.
 pub struct Outside {
@@ -80,6 +81,7 @@ pub async fn ds_apply_within(
     let shell = Shell {
         printer: Printer::silent(),
         environment: BTreeMap::new(),
+        streams: Streams::default(),
         current_dir: folder.to_owned(),
         now: local,
         started: None,

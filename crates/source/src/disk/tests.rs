@@ -1,6 +1,8 @@
 //! Files, folders and streams, including careless and hostile input.
 
 use std::fs;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -8,7 +10,7 @@ use std::process::Command;
 
 use super::*;
 use crate::fixture::{Fixture, WANTED, files, names};
-use crate::{Request, Warning};
+use crate::{Request, Streams, Warning};
 
 fn with(written: &[&str]) -> Fixture {
     let fixture = Fixture::new();
@@ -60,6 +62,24 @@ fn standard_input_is_read_once() {
     assert_eq!(names(&read), ["a.yaml", "<stdin>"]);
     assert_eq!(read.origin.paths, ["a.yaml", "-"]);
     assert_eq!(error(&fixture, &["-", "-"]), "standard input cannot be read twice");
+}
+
+/// A rehearsal reads its source twice, and a policy is read for each DaemonSet.
+#[test]
+fn what_can_be_read_only_once_is_kept_for_the_command() {
+    let fixture = Fixture::new();
+    let (reader, mut writer) = io::pipe().unwrap();
+    writer.write_all(WANTED.as_bytes()).unwrap();
+    drop(writer);
+    let pipe = format!("/dev/fd/{}", reader.as_raw_fd());
+    let (mut stdin, streams) = (WANTED.as_bytes(), Streams::default());
+    for _ in 0..2 {
+        let names = files(&["-", &pipe], false);
+        let read = fixture.read_of_command("work", &names, (&mut stdin, &streams)).unwrap();
+        assert_eq!(read.files.len(), 2);
+    }
+    let other = fixture.read_with("work", &files(&["-"], false), &mut stdin).unwrap();
+    assert!(other.files.is_empty(), "another command reads what is left of it");
 }
 
 #[test]
@@ -156,10 +176,9 @@ fn nothing_that_blocks_is_opened() {
 
 #[test]
 fn a_pipe_from_the_shell_is_read() {
-    use std::os::fd::AsRawFd as _;
     let fixture = Fixture::new();
     let (reader, mut writer) = io::pipe().unwrap();
-    io::Write::write_all(&mut writer, WANTED.as_bytes()).unwrap();
+    writer.write_all(WANTED.as_bytes()).unwrap();
     drop(writer);
     let given = format!("/dev/fd/{}", reader.as_raw_fd());
     let read = fixture.read_in("work", &files(&[&given], false)).unwrap();

@@ -1,6 +1,7 @@
 //! The user's environment: programs, settings, variables, a cache folder.
 
 use super::*;
+use crate::Streams;
 
 fn surroundings<'a>(
     world: &World,
@@ -18,6 +19,7 @@ fn surroundings<'a>(
         current_dir: world.fixture.path("home"),
         cache_dir,
         stdin,
+        streams: Streams::default(),
         git,
         kustomize: world.fixture.kustomize(),
     }
