@@ -5,7 +5,7 @@ use cluster::Error;
 /// The hint for `error`; `None` if its message says enough.
 pub(super) fn hint(error: &Error) -> Option<String> {
     let text = match error {
-        Error::NoKubeconfig { .. } => {
+        Error::NoKubeconfig { .. } | Error::NoSuchContext { .. } => {
             "set KUBECONFIG or --kubeconfig, or plan on a recording: `ds-plan --snapshot FILE`"
                 .into()
         }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use daemonset::model::mask::{Salt, mask_annotations, mask_template};
 use serde_json::Value;
 use testkit::pages::pages;
 use testkit::sandbox::{Run, Sandbox};
@@ -29,9 +30,9 @@ fn the_fleet_is_rolled_out_and_nothing_is_left_to_plan() {
     let sandbox = Sandbox::new();
     let run = rehearse(&sandbox, "--save after.json --keep-going");
     assert_eq!(run.code, Some(0), "{run}");
-    let plan =
+    let again =
         sandbox.ds_plan(&format!("--snapshot after.json {} --detailed-exitcode", manifests()));
-    assert_eq!(plan.code, Some(0), "{plan}");
+    assert_eq!(again.code, Some(0), "{again}");
     let history = sandbox.ds_plan("history --snapshot after.json logging/fluent-bit");
     assert!(history.stdout.lines().any(|line| line.starts_with("4  ")), "{history}");
 }
@@ -100,6 +101,51 @@ fn recording(change: impl Fn(&mut Value)) -> String {
     let mut list: Value = serde_json::from_str(&text).unwrap();
     list["items"].as_array_mut().unwrap().iter_mut().for_each(change);
     list.to_string()
+}
+
+/// The recording of the fleet as `ds-plan snapshot --mask-values` writes it.
+fn masked_recording(salt: &Salt) -> String {
+    let masked = recording(|object| {
+        let template = match object["kind"].as_str() {
+            Some("DaemonSet") => "/spec/template",
+            Some("ControllerRevision") => "/data/spec/template",
+            _others => return,
+        };
+        mask_template(object.pointer_mut(template).unwrap(), salt);
+        mask_annotations(object, salt);
+    });
+    let mut list: Value = serde_json::from_str(&masked).unwrap();
+    list["dsPlan"]["salt"] = salt.to_string().into();
+    list.to_string()
+}
+
+/// The digests of the recording are compared with the manifests under its salt, also later, in the
+/// saved cluster.
+#[test]
+fn a_masked_recording_is_rehearsed_as_the_plain_one() {
+    let salt = Salt::from_bytes([7; 16]);
+    let sandbox = Sandbox::new();
+    sandbox.write("masked.json", masked_recording(&salt));
+    let flags = format!("{} --keep-going --save after.json", manifests());
+    let masked = sandbox.ds_apply(&format!("--rehearse --snapshot masked.json {flags}"));
+    assert_eq!(masked.code, Some(0), "{masked}");
+    let plain = rehearse(&Sandbox::new(), "--keep-going");
+    let decided = |run: &Run| {
+        let is_plan = |line: &&str| line.contains("Plan: ");
+        let plans: Vec<String> = run.stdout.lines().filter(is_plan).map(str::to_owned).collect();
+        let ended = run.stdout.lines().filter_map(|line| line.strip_suffix("  done"));
+        let done = ended.filter_map(|line| line.split_once(' ')).map(|(_at, name)| name.to_owned());
+        (plans, done.collect::<Vec<String>>())
+    };
+    assert_eq!(decided(&masked), decided(&plain), "{masked}");
+    assert_eq!(decided(&masked).1.len(), 4, "{masked}");
+
+    let saved = fs::read_to_string(sandbox.path("after.json")).unwrap();
+    assert!(saved.contains(&salt.to_string()), "the salt is lost");
+    assert!(!saved.contains("--config=/etc/trace-agent"), "a value of the manifests is not masked");
+    let again =
+        sandbox.ds_plan(&format!("--snapshot after.json {} --detailed-exitcode", manifests()));
+    assert_eq!(again.code, Some(0), "{again}");
 }
 
 /// Conflicts are forced as on a real server, whatever the recording has of the owners.

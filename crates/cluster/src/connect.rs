@@ -3,8 +3,9 @@
 //!
 //! The file of `--kubeconfig` must exist. Without the flag, the files of `$KUBECONFIG` are merged:
 //! the first file that sets a value wins, and missing files are skipped. Without the variable,
-//! `~/.kube/config`. Without any file, the pod's service account. kube itself reads `HTTPS_PROXY`,
-//! `NO_PROXY` and the address of the API server from the pod's environment.
+//! `~/.kube/config`. Without any file, the pod's service account, unless a context is named: it has
+//! to exist. kube itself reads `HTTPS_PROXY`, `NO_PROXY` and the address of the API server from the
+//! pod's environment.
 
 mod buffered;
 mod client;
@@ -143,10 +144,19 @@ struct Found {
 }
 
 async fn find(options: &ConnectOptions) -> Result<Found, Error> {
-    match load(options)? {
-        Some((kubeconfig, path)) => from_kubeconfig(kubeconfig, &path, options).await,
-        None => from_service_account(options),
+    match (load(options)?, context_of(options)) {
+        (Some((kubeconfig, path)), _) => from_kubeconfig(kubeconfig, &path, options).await,
+        // As in kubectl: a service account is not the context that the user has named.
+        (None, Some(name)) => {
+            Err(Error::NoSuchContext { name: name.to_owned(), tried: tried(options) })
+        }
+        (None, None) => from_service_account(options),
     }
+}
+
+/// The context of `--context`; an empty name is none, as in kubectl.
+fn context_of(options: &ConnectOptions) -> Option<&str> {
+    options.context.as_deref().filter(|name| !name.is_empty())
 }
 
 /// The merged kubeconfig and the first of its files; `None` when there is no file.
@@ -207,7 +217,7 @@ async fn from_kubeconfig(
     options: &ConnectOptions,
 ) -> Result<Found, Error> {
     let known: Vec<String> = kubeconfig.contexts.iter().map(|c| c.name.clone()).collect();
-    let name = options.context.as_ref().or(kubeconfig.current_context.as_ref()).cloned();
+    let name = context_of(options).or(kubeconfig.current_context.as_deref()).map(str::to_owned);
     let Some(name) = name else {
         // Ignore an empty kubeconfig.
         return if known.is_empty() && kubeconfig.clusters.is_empty() {
@@ -236,15 +246,19 @@ fn from_service_account(options: &ConnectOptions) -> Result<Found, Error> {
         Ok(config) => Ok(Found { config, cluster: None }),
         // Every pod has these variables: not in a pod.
         Err(InClusterError::ReadEnvironmentVariable(_)) => {
-            let tried = candidates(options).into_iter();
-            let tried = tried.map(|path| {
-                let of = if path.exists() { NoKubeconfig::Empty } else { NoKubeconfig::Absent };
-                of(path)
-            });
-            Err(Error::NoKubeconfig { tried: tried.collect() })
+            Err(Error::NoKubeconfig { tried: tried(options) })
         }
         Err(error) => Err(Error::ServiceAccount { reason: error.to_string() }),
     }
+}
+
+/// The files that were tried, and why each is no kubeconfig.
+fn tried(options: &ConnectOptions) -> Vec<NoKubeconfig> {
+    let reason = |path: PathBuf| {
+        let of = if path.exists() { NoKubeconfig::Empty } else { NoKubeconfig::Absent };
+        of(path)
+    };
+    candidates(options).into_iter().map(reason).collect()
 }
 
 /// Scheme, host and port of the server, for messages; never the user information of the URL.

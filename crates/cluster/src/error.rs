@@ -91,6 +91,14 @@ pub enum Error {
         /// The names of its contexts.
         known: Vec<String>,
     },
+    /// A context was named, and there is no kubeconfig that could have it.
+    #[error("no kubeconfig has the context `{name}`{}", reasons(tried))]
+    NoSuchContext {
+        /// The context given by the user.
+        name: String,
+        /// The files that were tried.
+        tried: Vec<NoKubeconfig>,
+    },
     /// The context cannot be used, for example because of its cluster or its certificates.
     #[error("the context `{context}` of the kubeconfig cannot be used: {reason}")]
     Context {

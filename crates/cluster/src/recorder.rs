@@ -79,6 +79,14 @@ impl LiveCluster {
 }
 
 impl Recorded {
+    /// The same with this salt in its header: its values were masked before the cluster was read,
+    /// as in the copy of a masked recording.
+    #[must_use]
+    pub fn masked_before(mut self, salt: Option<Salt>) -> Self {
+        self.header.salt = self.header.salt.or(salt);
+        self
+    }
+
     /// The number of objects of each kind.
     pub fn counts(&self) -> Vec<(Kind, usize)> {
         let of = |kind| self.spools.iter().filter(move |(of, _)| *of == kind);

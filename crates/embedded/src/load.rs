@@ -45,6 +45,7 @@ pub(crate) fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)
         priority_classes: _,
         // Approvals are read from their ConfigMaps; a recording has none.
         approvals: _,
+        // The salt of masked values is not in any object: the rehearsal keeps it.
         coverage: _,
         unreadable,
     } = snapshot;

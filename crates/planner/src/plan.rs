@@ -81,6 +81,7 @@ pub use history::{
 pub use input::{Detail, Input, NotFound, Prune};
 pub use lock::LockStatus;
 pub use measures::{Measured, RolloutState, measures};
+pub use object::masked;
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
 pub(crate) use pause::{goes_back_from, restored_at};
 pub use policy_progress::{PolicyProgress, StepApproval};
@@ -121,7 +122,8 @@ pub fn plan(input: Input<'_>) -> Plan {
         detail,
     } = input;
     warnings.extend(warnings::of_cluster(snapshot));
-    let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
+    let written = desired;
+    let masked = snapshot.coverage.masked.map(|salt| masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
     warnings.extend(applied::about_ownership(snapshot, manifests));
     let applied = applied::applied(snapshot, manifests, force_conflicts);
@@ -133,13 +135,14 @@ pub fn plan(input: Input<'_>) -> Plan {
     let starts = early.as_ref();
     let created = created_namespaces;
     let request = PlanRequest { force_conflicts, created, detail, starts, desired: &desired };
+    // A base is compared with git as written: neither is masked as a recording is.
     let of_one = |(applied, manifest): (&Applied, _)| {
         let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
         daemon_set::plan(snapshot, &fleet, applied, since, request)
     };
     // DaemonSets are planned in parallel; their order is kept.
     let (mut planned, (of_nodes, starts)) = rayon::join(
-        || applied.par_iter().zip(manifests).map(of_one).collect::<Vec<Planned>>(),
+        || applied.par_iter().zip(written).map(of_one).collect::<Vec<Planned>>(),
         || (warnings::of_nodes(&desired, snapshot, &fleet), StartTimes::seen_in(snapshot)),
     );
     planned.extend(prune.iter().flat_map(|it| prune::removals(*it, snapshot, &fleet, &source)));

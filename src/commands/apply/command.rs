@@ -19,10 +19,11 @@ use crate::input::{self, Desired, Reading, Selection};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use cluster::{Scope, WritableCluster};
+use daemonset::model::mask::Salt;
 use daemonset::model::{
     DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, NamespaceName, Snapshot,
 };
-use planner::plan::{DaemonSetPlan, Difference, Plan, Prune, Stale};
+use planner::plan::{self, DaemonSetPlan, Difference, Plan, Prune, Stale};
 use planner::rollout::Extent;
 use source::{FilesVersion, ReferenceName};
 
@@ -100,8 +101,11 @@ pub(super) async fn run(
     global: &GlobalFlags,
     session: &mut Session,
 ) -> Result<Exit, Error> {
+    let masked = session.masked;
     let prepared = session
-        .unless_interrupted(async |shell, cluster| prepare(args, global, shell, cluster).await)
+        .unless_interrupted(async |shell, cluster| {
+            prepare(args, global, masked, shell, cluster).await
+        })
         .await?;
     let Prepared { desired, predecessors, now, pulling, saved, version, prune } = prepared;
     let mut common = args.common.clone();
@@ -186,6 +190,7 @@ struct Prepared {
 async fn prepare(
     args: &Args,
     global: &GlobalFlags,
+    masked: Option<Salt>,
     shell: &Shell,
     cluster: &WritableCluster,
 ) -> Result<Prepared, Error> {
@@ -205,8 +210,7 @@ async fn prepare(
     }
     let every_file = prune.every_file();
     let reading = Reading { flags: &source, base: None, every_file, default_namespace };
-    let read = input::desired(reading, &selection, shell);
-    let mut desired = read.map_err(|error| files_named(error, shell))?;
+    let mut desired = read(reading, &selection, masked, shell)?;
     prune.mark(&mut desired)?;
     if let Some(saved) = &saved {
         saved.is_of(&desired.source)?;
@@ -242,6 +246,24 @@ async fn prepare(
     let keys = daemon_sets.iter().map(|one| one.key.clone());
     let pulling = keys.filter(|key| snapshot.has_pullers(key)).collect();
     Ok(Prepared { desired: daemon_sets, predecessors, now, pulling, saved, version, prune })
+}
+
+/// Reads the manifests. In a rehearsal on a masked recording they are masked with its salt, so that
+/// the digests in its copy are compared with digests, and only digests are applied to it.
+fn read(
+    reading: Reading<'_>,
+    selection: &Selection<'_>,
+    masked: Option<Salt>,
+    shell: &Shell,
+) -> Result<Desired, Error> {
+    let read = input::desired(reading, selection, shell);
+    let mut desired = read.map_err(|error| files_named(error, shell))?;
+    if let Some(salt) = masked {
+        for all in [&mut desired.daemon_sets, &mut desired.others] {
+            *all = plan::masked(all, &salt);
+        }
+    }
+    Ok(desired)
 }
 
 /// The namespace of names and manifests that have none: of `-n`, or of the kubeconfig's context.

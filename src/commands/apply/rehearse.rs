@@ -25,6 +25,7 @@ use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
 use cluster::{Holder, Scope};
+use daemonset::model::mask::Salt;
 use daemonset::model::{Faults, NamespaceName, Snapshot, Span};
 use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use executor::Interrupt;
@@ -120,7 +121,7 @@ impl OnIt {
         let approvals = approvals.collect();
         let answers = rehearsal.faults.checks.clone();
         let world = World::begin(&snapshot, rehearsal).map_err(RehearsalError::Load)?;
-        let nodes = snapshot.nodes.len();
+        let (nodes, masked) = (snapshot.nodes.len(), snapshot.coverage.masked);
         shell.now = snapshot.observed_at;
         drop(snapshot);
         // Everything is deterministic, including the identity of the lock holder.
@@ -130,8 +131,8 @@ impl OnIt {
         let report = command.common().and_then(|common| common.report.clone());
         let about = "on an embedded copy of the cluster; the cluster itself is not changed";
         title(about, output, printer)?;
-        let mut on =
-            session_on(&shell, &world, holder.clone(), interrupts).with_output(output, report);
+        let on = session_on(&shell, &world, holder.clone(), masked, interrupts);
+        let mut on = on.with_output(output, report);
         on.rehearsed_approvals = approvals;
         on.checks = CheckSource::Rehearsed(RehearsedChecks { answers, recorded, start });
         let done = in_session(command.approved(), &global, &mut on).await;
@@ -146,11 +147,13 @@ impl OnIt {
             if !printer.is_quiet() {
                 title("what is left afterwards", output, printer)?;
             }
-            let mut on = session_on(&shell, &world, holder, quiet).with_output(output, None);
+            let on = session_on(&shell, &world, holder, masked, quiet);
+            let mut on = on.with_output(output, None);
             done = in_session(again, &global, &mut on).await;
         }
         if let Some(file) = save {
-            world.cluster().record(&Scope::All, None, world.clock().now()).await?.save(&file)?;
+            let recorded = world.cluster().record(&Scope::All, None, world.clock().now()).await?;
+            recorded.masked_before(masked).save(&file)?;
         }
         let charts = render::rollout_charts(on.runs());
         if !charts.is_empty() {
@@ -174,15 +177,18 @@ fn title(words: &str, output: Format, printer: Printer) -> Result<(), Error> {
     printer.out(format!("{REHEARSAL}  {words}\n")).map_err(Error::Output)
 }
 
-/// A new session on the embedded cluster.
+/// A new session on the embedded cluster; `masked` is the salt if its values are masked.
 fn session_on(
     shell: &Shell,
     world: &World,
     holder: Holder,
+    masked: Option<Salt>,
     interrupts: mpsc::Receiver<Interrupt>,
 ) -> Session {
     let cluster = world.cluster().writable();
-    Session::on(cluster, shell, holder, world.clock().for_leases(), interrupts)
+    let mut on = Session::on(cluster, shell, holder, world.clock().for_leases(), interrupts);
+    on.masked = masked;
+    on
 }
 
 /// The command for a second run, if it plans from a source and so can show that nothing is left.

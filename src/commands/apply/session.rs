@@ -31,6 +31,7 @@ use cluster::{
     WatchedDaemonSet, WritableCluster,
 };
 use daemonset::controller::Owner;
+use daemonset::model::mask::Salt;
 use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, NeighbourQuery, Node,
     RehearsedApproval, Snapshot,
@@ -71,6 +72,8 @@ pub(super) struct Session {
     is_clock_checked: bool,
     /// What people approve during a rehearsal, with the time.
     pub rehearsed_approvals: Vec<(RehearsedApproval, Timestamp)>,
+    /// The salt of the recording that is rehearsed on, if its values are masked.
+    pub masked: Option<Salt>,
     /// Whom the checks of policies are asked.
     pub checks: CheckSource,
     /// The outcome of the last rollout of each DaemonSet.
@@ -128,6 +131,7 @@ impl Session {
             logs: false,
             suggested_undo: SuggestedUndo::Previous,
             rehearsed_approvals: Vec::new(),
+            masked: None,
             checks: CheckSource::Endpoints(Arc::default()),
             clock,
             output: Format::Text,

@@ -186,6 +186,33 @@ fn a_missing_kubeconfig_is_not_an_error_of_load() {
     assert!(candidates(&ConnectOptions::default()).is_empty());
 }
 
+/// Even in a pod: its service account may be that of another cluster.
+#[tokio::test]
+async fn a_named_context_is_never_the_service_account() {
+    let home = tempfile::tempdir().unwrap();
+    let missing = home.path().join("missing");
+    for (kubeconfig_env, tried) in [
+        (None, home.path().join(".kube/config")),
+        (Some(missing.clone().into_os_string()), missing),
+    ] {
+        let options = ConnectOptions {
+            kubeconfig_env,
+            home: Some(home.path().to_owned()),
+            context: Some("prod".to_owned()),
+            ..ConnectOptions::default()
+        };
+        let error = connected(&options).await.unwrap_err().to_string();
+        let tried = tried.display();
+        assert_eq!(error, format!("no kubeconfig has the context `prod` ({tried} does not exist)"));
+    }
+    let nowhere = ConnectOptions { context: Some("prod".to_owned()), ..ConnectOptions::default() };
+    let error = connected(&nowhere).await.unwrap_err().to_string();
+    assert_eq!(error, "no kubeconfig has the context `prod`");
+    // As in kubectl, an empty name is none.
+    let folder = folder(&[("config", &plain("a", &["a"]))]);
+    assert_eq!(connected(&explicit(&folder, Some(""))).await.unwrap().1, "ns-a");
+}
+
 #[tokio::test]
 async fn unreachable_and_untrusted_servers_are_reported() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -28,7 +28,7 @@ const OWN_ANNOTATIONS: &str = "ds-plan.dev/";
 
 /// The same DaemonSets with sensitive values masked as in a masked snapshot, so that they can be
 /// compared with it.
-pub(super) fn masked(desired: &[DesiredDaemonSet], salt: &Salt) -> Vec<DesiredDaemonSet> {
+pub fn masked(desired: &[DesiredDaemonSet], salt: &Salt) -> Vec<DesiredDaemonSet> {
     desired
         .iter()
         .map(|desired| {

@@ -1,6 +1,7 @@
 //! Tests of the whole planner on small clusters.
 
 mod approvals;
+mod base;
 mod guards;
 mod managed_by;
 mod mass_eviction;
