@@ -67,9 +67,6 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
     let markdown = args.comment.options(is_markdown, global.is_verbose(), &[])?;
     let Decided { drift, measured, nodes } = read_and_decide(args, global, shell).await?;
     let exit = if drift.is_found() { Exit::Drift } else { Exit::Done };
-    if let Some(file) = &args.metrics {
-        save(&measured, file, shell)?;
-    }
     let verbose = global.is_verbose();
     if let Some(file) = &args.report {
         let written = atomic_write::write(
@@ -80,6 +77,10 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
     }
     let options = Options { format: args.output, verbose, markdown: &markdown, nodes: &nodes };
     output::print(drift, &options, shell)?;
+    // The last step: the metrics say that the run has succeeded.
+    if let Some(file) = &args.metrics {
+        save(&measured, file, shell)?;
+    }
     Ok(exit)
 }
 

@@ -195,7 +195,8 @@ fn metrics_are_written_for_a_collector() {
         "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"ready\"} 1",
         // It became Ready at the same second as the recording.
         "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"available\"} 0",
-        "ds_plan_rollout{namespace=\"logging\",daemonset=\"agent\",state=\"complete\"}",
+        "ds_plan_rollout{namespace=\"logging\",daemonset=\"agent\",state=\"complete\"} 0",
+        "ds_plan_rollout{namespace=\"logging\",daemonset=\"agent\",state=\"unfinished\"} 1",
         "# EOF",
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
@@ -203,4 +204,14 @@ fn metrics_are_written_for_a_collector() {
     let run = sandbox.ds_plan("drift -f none.yaml --snapshot cluster.json --metrics agent.prom");
     assert_eq!(run.code, Some(1), "{run}");
     assert_eq!(std::fs::read_to_string(sandbox.path("agent.prom")).unwrap(), metrics);
+}
+
+/// Their timestamp would say that the run has succeeded.
+#[test]
+fn metrics_stay_if_the_report_cannot_be_written() {
+    let sandbox = drifted();
+    sandbox.write("agent.prom", "before\n");
+    let run = drift(&sandbox, "--metrics agent.prom --report no/such/folder.html");
+    assert_eq!(run.code, Some(1), "{run}");
+    assert_eq!(std::fs::read_to_string(sandbox.path("agent.prom")).unwrap(), "before\n");
 }

@@ -36,6 +36,7 @@ spec:
       annotations:
         example.com/api-key: hunter2-annotation-RELEASE
         example.com/database: postgres://user:hunter2-database-RELEASE@db/x
+        example.com/registries: '{\"auths\":{\"r\":{\"auth\":\"hunter2-registry-RELEASE\"}}}'
     spec:
       volumes:
         - name: csi
@@ -60,6 +61,8 @@ spec:
             - -phunter2-glued-RELEASE
             - '--header=Authorization: Bearer hunter2-bearer-RELEASE'
             - https://user:hunter2-login-RELEASE@host/path
+            - X-Api-Key:hunter2-glued-header-RELEASE
+            - '--config={\"password\":\"hunter2-json-RELEASE\"}'
             - --password
             - hunter2-apart-RELEASE
             - -secret=hunter2-short-RELEASE

@@ -1,13 +1,20 @@
 //! Values of the metrics: the amount of drift, the number of nodes in each state, and the state of
 //! the rollout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::Counters;
 use super::drift::{DaemonSetDrift, Deviation, Drift, DriftTotals};
-use super::pause::waits_since;
+use super::pause::{PausedRollout, waits_since};
 use super::status::{DaemonSetStatusReport, StatusReport, status};
-use daemonset::model::{DaemonSetKey, NamespaceName, Pod, PodName, Snapshot};
+use crate::digest::template_digest;
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
+use daemonset::controller::history::hash_of;
+use daemonset::controller::revision_data::template_of;
+use daemonset::model::{
+    DaemonSetKey, NamespaceName, Pod, PodName, Revision, RevisionHash, Snapshot,
+};
 
 /// Metric values of one DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +29,8 @@ pub struct Measured {
     pub rollout: RolloutState,
     /// The step in which it waits, and since when, in seconds; `None` if it does not wait.
     pub waiting: Option<(String, i64)>,
-    /// Age of the oldest pod of another template, in seconds; `None` when there is none.
+    /// Age of the oldest pod of another template than the one that is rolled out, in seconds;
+    /// `None` when there is none.
     pub oldest_outdated: Option<i64>,
 }
 
@@ -31,7 +39,7 @@ pub struct Measured {
 pub enum RolloutState {
     /// Every node runs the live template.
     Complete,
-    /// Not every node runs the live template.
+    /// Not every node runs the live template, or the DaemonSet does not exist.
     Unfinished,
     /// Its policy lets no more nodes begin for now.
     Waiting,
@@ -72,28 +80,66 @@ pub fn measures(drift: &Drift, snapshot: &Snapshot) -> Vec<Measured> {
     let pods: BTreeMap<(&NamespaceName, &PodName), &Pod> =
         snapshot.pods.iter().map(|pod| ((&pod.namespace, &pod.name), pod)).collect();
     let age = |namespace: &NamespaceName, name: &PodName| {
-        let created = pods.get(&(namespace, name))?.created?;
-        Some(created.duration_until(snapshot.observed_at).as_secs())
+        pods.get(&(namespace, name)).and_then(|pod| age_of(pod, snapshot))
     };
     drift
         .daemon_sets
         .iter()
-        .map(|one| Measured { waiting: waiting(one, snapshot), ..measured(one, &counted, &age) })
+        .map(|one| while_waiting(one, measured(one, &counted, &age), snapshot))
         .collect()
+}
+
+fn age_of(pod: &Pod, snapshot: &Snapshot) -> Option<i64> {
+    Some(pod.created?.duration_until(snapshot.observed_at).as_secs())
+}
+
+/// Adds the wait of a rollout that waits, and the age of the oldest pod that it has still to
+/// replace: that pod is no deviation, and the last good template may be live.
+fn while_waiting(drift: &DaemonSetDrift, measured: Measured, snapshot: &Snapshot) -> Measured {
+    let pause = drift.deviations.iter().find_map(|it| {
+        let Deviation::Waiting { pause, .. } = &it.deviation.reason else { return None };
+        Some(pause)
+    });
+    let Some(pause) = pause else { return measured };
+    Measured {
+        waiting: Some(waiting(&measured.key, pause, snapshot)),
+        oldest_outdated: oldest_to_replace(&measured.key, pause, snapshot),
+        ..measured
+    }
+}
+
+/// Age of the oldest pod of another template than the one that waits. Where values are masked, that
+/// one is not known, and every pod counts.
+fn oldest_to_replace(
+    key: &DaemonSetKey,
+    pause: &PausedRollout,
+    snapshot: &Snapshot,
+) -> Option<i64> {
+    let live = snapshot.daemon_set(key)?;
+    let owner = Owner::from(live);
+    let target = pause.target.clone();
+    let target = target.unwrap_or_else(|| template_digest(live.spec.template.raw()));
+    let is_target = |revision: &&Revision| {
+        template_of(&revision.data).is_some_and(|it| template_digest(&it) == target)
+    };
+    let revisions = Claims::of(&owner, snapshot.revisions_in(&key.namespace)).claimed;
+    let hashes: BTreeSet<RevisionHash> =
+        revisions.into_iter().filter(is_target).map(hash_of).collect();
+    let is_outdated = |pod: &&Pod| {
+        let other = pod.revision_hash().is_none_or(|hash| !hashes.contains(&hash));
+        other && !pod.terminating && !pod.is_terminal()
+    };
+    let pods = Claims::of(&owner, snapshot.pods_in(&key.namespace)).claimed;
+    pods.into_iter().filter(is_outdated).filter_map(|pod| age_of(pod, snapshot)).max()
 }
 
 /// The step in which a rollout waits, and for how long. Without managed fields, the time counts from
 /// the beginning of the rollout.
-fn waiting(drift: &DaemonSetDrift, snapshot: &Snapshot) -> Option<(String, i64)> {
-    let pause = drift.deviations.iter().find_map(|it| {
-        let Deviation::Waiting { pause, .. } = &it.deviation.reason else { return None };
-        Some(pause)
-    })?;
-    let key = DaemonSetKey::new(drift.namespace.clone(), drift.name.clone());
-    let since = snapshot.daemon_set(&key).and_then(|live| waits_since(live, pause));
+fn waiting(key: &DaemonSetKey, pause: &PausedRollout, snapshot: &Snapshot) -> (String, i64) {
+    let since = snapshot.daemon_set(key).and_then(|live| waits_since(live, pause));
     let seconds = snapshot.observed_at.duration_since(since.unwrap_or(pause.since)).as_secs();
     let step = pause.waits_for.first().map(|wait| wait.step.clone());
-    Some((step.unwrap_or_default(), seconds.max(0)))
+    (step.unwrap_or_default(), seconds.max(0))
 }
 
 fn measured(
@@ -124,15 +170,18 @@ fn state(deviation: &Deviation) -> RolloutState {
         Deviation::Aborted { .. } => RolloutState::Aborted,
         Deviation::Paused { .. } | Deviation::PauseUnreadable { .. } => RolloutState::Paused,
         Deviation::Waiting { .. } => RolloutState::Waiting,
-        Deviation::Unfinished { .. } | Deviation::NotObserved { .. } => RolloutState::Unfinished,
-        Deviation::ObjectMissing
+        Deviation::Unfinished { .. }
+        | Deviation::NotObserved { .. }
+        | Deviation::ObjectMissing
         | Deviation::ObjectTerminating
-        | Deviation::FieldDiffers { .. }
-        | Deviation::PauseLeftOver { .. }
         | Deviation::PodMissing { .. }
+        | Deviation::PodFailed { .. } => RolloutState::Unfinished,
+        // `Unfinished` comes with outdated pods, unless they are part of a rollout that waits.
+        // Surplus and misscheduled pods leave the nodes with the template that they should run.
+        Deviation::FieldDiffers { .. }
+        | Deviation::PauseLeftOver { .. }
         | Deviation::PodSurplus { .. }
         | Deviation::PodOutdated { .. }
-        | Deviation::PodFailed { .. }
         | Deviation::PodMisscheduled { .. }
         | Deviation::RevisionMissing
         | Deviation::RevisionDuplicate { .. }
@@ -142,5 +191,83 @@ fn state(deviation: &Deviation) -> RolloutState {
         | Deviation::StatusDisagrees { .. }
         | Deviation::RunsWhereNoneMayStart { .. }
         | Deviation::NamespaceNodeSelector { .. } => RolloutState::Complete,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::annotations::ROLLOUT_ANNOTATION;
+    use crate::plan::tests::{desired, settle, settled, snapshot};
+    use crate::plan::{DriftInput, ShownValues, SourceInfo, drift};
+    use daemonset::controller::test_cluster::{Cluster, at, labels};
+    use daemonset::model::{DesiredDaemonSet, PodPhase};
+
+    fn of(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Measured {
+        let drift = drift(DriftInput {
+            snapshot,
+            desired: std::slice::from_ref(desired),
+            source: SourceInfo::default(),
+            warnings: Vec::new(),
+            show_values: ShownValues::None,
+        });
+        measures(&drift, snapshot).remove(0)
+    }
+
+    /// The state after `change` of a converged cluster.
+    fn after(change: impl FnOnce(&mut Cluster)) -> RolloutState {
+        let mut cluster = settled(2);
+        let desired = desired(&cluster);
+        change(&mut cluster);
+        of(&snapshot(&cluster), &desired).rollout
+    }
+
+    #[test]
+    fn a_rollout_is_complete_only_if_every_node_has_its_pod() {
+        assert_eq!(after(|_| {}), RolloutState::Complete);
+        assert_eq!(after(|cluster| drop(cluster.pods.remove(0))), RolloutState::Unfinished);
+        let failed = after(|cluster| cluster.pods[0].phase = PodPhase::Failed);
+        assert_eq!(failed, RolloutState::Unfinished);
+        let terminating = after(|cluster| cluster.daemon_set.terminating = true);
+        assert_eq!(terminating, RolloutState::Unfinished);
+
+        let cluster = settled(2);
+        let mut gone = snapshot(&cluster);
+        gone.daemon_sets.clear();
+        assert_eq!(of(&gone, &desired(&cluster)).rollout, RolloutState::Unfinished);
+    }
+
+    /// One node has the template that waits; the last good one is live.
+    #[test]
+    fn the_pods_that_a_waiting_rollout_has_to_replace_are_outdated() {
+        let mut cluster = settled(2);
+        let old = cluster.pods[0].labels.clone();
+        cluster.set_image("foo:2");
+        let target = template_digest(cluster.daemon_set.spec.template.raw());
+        let wanted = desired(&cluster);
+        settle(&mut cluster);
+        cluster.pods[0].labels = old;
+        cluster.pods[0].created = Some(at(100).into());
+        cluster.pods[1].created = Some(at(50).into());
+        cluster.set_image("foo/bar");
+        cluster.set_on_delete();
+        let pause = json!({
+            "state": "waiting", "planDigest": "sha256:6fd1", "since": "1970-01-01T00:08:20Z",
+            "declared": {
+                "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}
+            },
+            "target": target,
+        });
+        let pause = pause.to_string();
+        cluster.daemon_set.annotations = labels([(ROLLOUT_ANNOTATION, pause.as_str())]);
+        cluster.sync_once();
+        let snapshot = snapshot(&cluster);
+        let measured = of(&snapshot, &wanted);
+        assert_eq!(measured.rollout, RolloutState::Waiting);
+        assert!(measured.waiting.is_some());
+        let age = snapshot.observed_at.duration_since(at(100)).as_secs();
+        assert_eq!(measured.oldest_outdated, Some(age));
     }
 }

@@ -55,10 +55,12 @@ impl Argument {
     }
 
     /// `--password=x`, `-token=x`, `DB_PASSWORD=x`, `auth.password=x`, `-px`,
-    /// `https://user:x@host`, `host=h;password=x`, or just `--password`.
+    /// `https://user:x@host`, `host=h;password=x`, `X-Api-Key:x`, `{"password":"x"}`, or just
+    /// `--password`.
     fn of_word(word: &str) -> Self {
         let bare = word.trim_start_matches(['"', '\'', '-']);
-        if let Some(start) = assigned(word).into_iter().chain(login(word)).min() {
+        let starts = [assigned(word), login(word), field(word)];
+        if let Some(start) = starts.into_iter().flatten().min() {
             return Self::Secret { start };
         }
         if short_password(word) {
@@ -101,6 +103,19 @@ fn assigned(word: &str) -> Option<usize> {
         begin = at + 1;
     }
     None
+}
+
+/// Start of the value after the first `NAME:` whose name names a secret: a header, or a field of
+/// compact JSON. Paths, images and URLs have no such value.
+fn field(word: &str) -> Option<usize> {
+    let is_separator =
+        |c: char| c.is_whitespace() || matches!(c, '=' | ',' | ';' | '{' | '[' | '&' | '?');
+    word.match_indices(':').find_map(|(at, _)| {
+        let name = word[..at].rsplit(is_separator).next().unwrap_or_default();
+        let first = word[at + 1..].chars().next()?;
+        let is_value = first != '/' && !first.is_whitespace() && !name.contains('/');
+        (is_value && names_a_secret(name)).then_some(at + 1)
+    })
 }
 
 /// Start of the password in `user:password@host`, in a URL or by itself. The digest of an image
@@ -222,6 +237,15 @@ mod tests {
             ("Authorization: Bearer x", Some("Authorization: Bearer x")),
             ("authorization:bearer x", Some("authorization:bearer x")),
             ("X-Api-Key: x", Some("X-Api-Key: x")),
+            ("X-Api-Key:x", Some("x")),
+            ("--header=X-Token:x", Some("x")),
+            ("curl -H X-Token:x h", Some("curl -H X-Token:x h")),
+            (r#"--config={"a":"b","password":"x"}"#, Some(r#""x"}"#)),
+            ("registry/secret-agent:1", None),
+            ("registry:5000/secret-agent:1", None),
+            ("http://secret-service:80/x", None),
+            ("/etc/secret:/secret:ro", None),
+            ("agent:1", None),
             (
                 "curl -H 'Authorization: Basic eDp5' h",
                 Some("curl -H 'Authorization: Basic eDp5' h"),
@@ -251,6 +275,8 @@ mod tests {
             ("example.com/auth", "x", true),
             ("example.com/database", "postgres://u:pw@db/x", true),
             ("example.com/header", "Authorization: Bearer x", true),
+            ("example.com/registries", r#"{"auths":{"r":{"auth":"x"}}}"#, true),
+            ("example.com/owners", r#"{"team":"a"}"#, false),
             ("example.com/note", "team=a owner=b", false),
             ("checksum/config", "abc", false),
             ("example.com/token", "", false),

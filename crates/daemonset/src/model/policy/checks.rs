@@ -298,7 +298,9 @@ impl fmt::Display for CheckKind {
                 min.iter().try_for_each(|min| write!(f, ", at least {min}"))?;
                 max.iter().try_for_each(|max| write!(f, ", at most {max}"))
             }
-            Self::Http(HttpCheck { url, status }) => write!(f, "{url} has status {status}"),
+            Self::Http(HttpCheck { url, status }) => {
+                write!(f, "{} has status {status}", WithoutQuery(url))
+            }
             Self::Command(command) => write!(f, "`{}` exits with 0", command.join(" ")),
             Self::NodeConditions(conditions) => {
                 let each = conditions.iter().map(|(name, status)| format!("{name}={status}"));
@@ -323,6 +325,18 @@ impl fmt::Display for CheckKind {
     }
 }
 
+/// A URL without its query, in which some endpoints expect secrets: `https://x.example/up?…`.
+struct WithoutQuery<'a>(&'a str);
+
+impl fmt::Display for WithoutQuery<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.split_once(['?', '#']) {
+            Some((shown, _)) => write!(f, "{shown}?…"),
+            None => f.write_str(self.0),
+        }
+    }
+}
+
 /// `errors: rate(x[5m]), at most 0.01`.
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -332,5 +346,22 @@ impl fmt::Display for Check {
             write!(f, ", {allow} may fail")?;
         }
         if delay.is_zero() { Ok(()) } else { write!(f, ", after {delay}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_of_a_url_is_not_shown() {
+        for (url, want) in [
+            ("https://x.example/up", "https://x.example/up has status 200"),
+            ("https://x.example/up?token=hunter8", "https://x.example/up?… has status 200"),
+            ("https://x.example/up#hunter8", "https://x.example/up?… has status 200"),
+        ] {
+            let kind = CheckKind::Http(HttpCheck { url: url.to_owned(), status: 200 });
+            assert_eq!(kind.to_string(), want);
+        }
     }
 }
