@@ -5,11 +5,13 @@
 
 mod approval;
 mod outcome;
+mod policy;
 mod rehearsal;
 mod report;
 mod saved_plan;
 
 pub(super) use approval::ApprovalError;
+pub(super) use policy::PolicyError;
 pub(super) use rehearsal::RehearsalError;
 pub(super) use report::{Report, WARNING, paragraph, report};
 pub(super) use saved_plan::SavedPlanError;
@@ -39,6 +41,9 @@ pub(super) enum Error {
     /// The manifests are invalid.
     #[error("{}", manifest_errors(_0))]
     Manifest(manifest::Errors),
+    /// There is no policy where the command line says that there is one.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// No file contains the word DaemonSet.
     #[error("no DaemonSet found: {}{}", none_mentions(*files), has(*files, kinds))]
     NoDaemonSet {

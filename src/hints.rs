@@ -8,7 +8,7 @@ mod source_hints;
 use std::collections::BTreeSet;
 use std::io;
 
-use super::error::{ApprovalError, Error, Place, RehearsalError, SavedPlanError};
+use super::error::{ApprovalError, Error, Place, PolicyError, RehearsalError, SavedPlanError};
 use cluster::{LockError, WriteError};
 use daemonset::model::{DaemonSetKey, NodeName};
 use executor::PreflightError;
@@ -68,6 +68,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
     match error {
         Error::Source(error) => source_hints::hint(error).into_iter().collect(),
         Error::Manifest(errors) => manifest_hints(errors),
+        Error::Policy(error) => vec![policy_hint(error).into()],
         Error::Base { revision: _, errors: _ } => vec![VALID_BASE.into()],
         Error::CheckToken { .. } => vec!["put the token alone into the file".into()],
         Error::NotifySecret { .. } => vec![NOTIFY_SECRET.into()],
@@ -128,6 +129,21 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
 fn page_hint(error: &io::Error) -> Option<String> {
     let is_missing = error.kind() == io::ErrorKind::NotFound;
     is_missing.then(|| "the folder must exist: `mkdir -p DIR`".to_owned())
+}
+
+fn policy_hint(error: &PolicyError) -> &'static str {
+    match error {
+        PolicyError::NoneIn { .. } => {
+            "one begins with `apiVersion: ds-plan.dev/v1alpha1` and `kind: RolloutPolicy`; if none \
+             is meant, leave out --policy"
+        }
+        PolicyError::NotIn { .. } => {
+            "commit it there, or name a file outside of the repository, which is read from disk"
+        }
+        PolicyError::NoneAt { .. } => {
+            "policies are read in the same `--path` there; name their file with `--policy`"
+        }
+    }
 }
 
 /// The DaemonSets that exist where others were searched.
@@ -376,6 +392,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
             | manifest::Error::Syntax { .. }
             | manifest::Error::OldVersion { .. }
             | manifest::Error::KindCase { .. }
+            | manifest::Error::UnknownKind { .. }
             | manifest::Error::Incomplete { .. }
             | manifest::Error::NotAnObject { .. }
             | manifest::Error::List { .. }

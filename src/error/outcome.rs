@@ -65,6 +65,7 @@ impl Error {
         match self {
             Self::Source(_)
             | Self::Manifest(_)
+            | Self::Policy(_)
             | Self::NoDaemonSet { .. }
             | Self::NamespaceMissing { .. }
             | Self::Cluster(_)

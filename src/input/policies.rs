@@ -6,37 +6,36 @@
 //! (`manifest`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::slice;
 use std::sync::Arc;
 
 use super::read::{or_nothing, read_instead, read_source, request};
-use crate::error::Error;
+use crate::error::{Error, PolicyError};
 use crate::flags::{ManagedByFlag, SourceFlags};
 use crate::shell::Shell;
+use crate::warnings;
 use daemonset::model::{
     DaemonSetKey, DesiredDaemonSet, Labels, LoosenedPolicy, ManifestFile, RolloutPolicy, Snapshot,
 };
 use manifest::{self, Policies, Precedence};
+use planner::plan::Warning;
 use source::{self, FileName, GitRequest, Instead, Request};
 
 /// The policies in these files, for commands that read no other source.
 ///
 /// # Errors
-/// A file cannot be read, or has an invalid policy.
+/// A file cannot be read, or has no policy or an invalid one.
 pub(crate) fn of_files(files: &[OsString], shell: &Shell) -> Result<Policies, Error> {
-    if files.is_empty() {
-        return Ok(Policies::default());
-    }
-    let names = files.iter().cloned().map(Into::into).collect();
-    let read = read_source(&Request::Files { names, recursive: false }, false, shell)?;
-    Ok(manifest::read_policies(&read.files)?)
+    Ok(manifest::read_policies(&on_disk(files, shell)?)?)
 }
 
 /// The policies that the flags of a source name, for commands that show the live cluster: those of
 /// the source, if a flag names one, and of `--policy`. None without such a flag.
 ///
 /// # Errors
-/// A file cannot be read, or has an invalid policy.
+/// A file cannot be read, or has an invalid policy, or there is none where a flag says that there
+/// is one.
 pub(crate) fn of_source(flags: &SourceFlags, shell: &Shell) -> Result<Policies, Error> {
     if let Some(revision) = &flags.policy_from {
         return at_tip(revision, flags, shell);
@@ -72,17 +71,53 @@ pub(crate) fn asks(policy: &RolloutPolicy) -> bool {
     policy.spec.steps.iter().any(|step| step.approve)
 }
 
-/// Reads the files that `--policy` names from disk.
+/// Reads the files that `--policy` names from disk. With `--policy-from`, one may exist only at
+/// that revision.
 pub(super) fn named(flags: &SourceFlags, shell: &Shell) -> Result<Vec<ManifestFile>, Error> {
-    if flags.policy.is_empty() {
-        return Ok(Vec::new());
+    if flags.policy_from.is_none() {
+        return on_disk(&flags.policy, shell);
     }
-    let names = flags.policy.iter().cloned().map(Into::into).collect();
-    Ok(read_source(&Request::Files { names, recursive: false }, false, shell)?.files)
+    let is_there = |name: &&OsString| *name == "-" || shell.current_dir.join(name).exists();
+    let names: Vec<OsString> = flags.policy.iter().filter(is_there).cloned().collect();
+    on_disk(&names, shell)
+}
+
+/// Reads files one by one, so that each is known to have a policy. A file that is reached twice
+/// counts once.
+fn on_disk(names: &[OsString], shell: &Shell) -> Result<Vec<ManifestFile>, Error> {
+    if names.iter().filter(|name| *name == "-").count() > 1 {
+        return Err(Error::Source(source::Error::StandardInputTwice));
+    }
+    let mut files: Vec<ManifestFile> = Vec::new();
+    for name in names {
+        let request = Request::Files { names: vec![name.clone().into()], recursive: false };
+        let read = read_source(&request, false, shell)?.files;
+        check_has_policy(&read, name, None)?;
+        let is_new = |file: &ManifestFile| files.iter().all(|it| it.bytes != file.bytes);
+        let new: Vec<ManifestFile> = read.into_iter().filter(is_new).collect();
+        files.extend(new);
+    }
+    Ok(files)
+}
+
+/// Checks that what a name of `--policy` stands for has a policy: otherwise, a misspelled kind
+/// would mean no limits. Invalid policies are reported later, with those of all other files.
+fn check_has_policy(
+    files: &[ManifestFile],
+    name: &OsStr,
+    revision: Option<&str>,
+) -> Result<(), Error> {
+    if !manifest::read_policies(files).is_ok_and(|policies| policies.is_empty()) {
+        return Ok(());
+    }
+    let file = if name == "-" { "standard input".into() } else { name.to_string_lossy() };
+    let revision = revision.map(str::to_owned);
+    Err(PolicyError::NoneIn { file: file.into_owned(), revision }.into())
 }
 
 /// Reads the same files at another commit. Files outside of the repository belong to the pipeline,
-/// and are read from disk.
+/// and are read from disk. A file that the commit does not have is an error with `--policy-from`;
+/// with `--base` alone, the pull request adds it.
 pub(super) fn named_at(
     instead: impl Fn() -> Instead,
     flags: &SourceFlags,
@@ -91,8 +126,7 @@ pub(super) fn named_at(
     let mut files = Vec::new();
     for name in &flags.policy {
         let FileName::Path(path) = name.clone().into() else {
-            let stdin = Request::Files { names: vec![FileName::StandardInput], recursive: false };
-            files.extend(read_source(&stdin, false, shell)?.files);
+            files.extend(on_disk(slice::from_ref(name), shell)?);
             continue;
         };
         let at_commit = Request::Git(GitRequest {
@@ -103,19 +137,50 @@ pub(super) fn named_at(
             paths: vec![shell.current_dir.join(&path)],
             kustomize: None,
         });
-        let read = match or_nothing(read_source(&at_commit, false, shell), flags) {
-            Err(Error::Source(source::Error::PathOutside { .. })) => {
-                let names = vec![FileName::Path(path)];
-                read_source(&Request::Files { names, recursive: false }, false, shell)?
+        let read = read_source(&at_commit, false, shell);
+        if matches!(read, Err(Error::Source(source::Error::PathOutside { .. }))) {
+            files.extend(on_disk(slice::from_ref(name), shell)?);
+            continue;
+        }
+        let is_missing =
+            matches!(read, Err(Error::Source(source::Error::PathNotInRevision { .. })));
+        let found = match instead() {
+            Instead::Tip(revision) if flags.policy_from.is_some() => {
+                if is_missing {
+                    return Err(PolicyError::NotIn { file: path, revision }.into());
+                }
+                let read = read?.files;
+                check_has_policy(&read, name, Some(&revision))?;
+                read
             }
-            read => read?,
+            Instead::Tip(revision) if is_missing => {
+                warn_not_in(name, &revision, shell);
+                Vec::new()
+            }
+            Instead::Tip(_) | Instead::MergeBase(_) => or_nothing(read, flags)?.files,
         };
-        files.extend(read.files);
+        files.extend(found);
     }
     Ok(files)
 }
 
-/// The policies at the tip of a trusted branch, or at another revision of the command line.
+/// Warns about a file of `--policy` that the target branch does not have: its policies do not apply
+/// yet.
+fn warn_not_in(name: &OsStr, revision: &str, shell: &Shell) {
+    let warning = Warning {
+        code: "policyNotInBase".to_owned(),
+        message: format!(
+            "{} is not in revision `{revision}`: its policies apply only when it is merged",
+            name.display()
+        ),
+        daemon_set: None,
+        nodes: Vec::new(),
+    };
+    warnings::print(&[warning], shell.printer);
+}
+
+/// The policies at the tip of a trusted branch, or at another revision of the command line, which
+/// must have some if `--policy-from` names it.
 pub(super) fn at_tip(
     revision: &str,
     flags: &SourceFlags,
@@ -125,7 +190,12 @@ pub(super) fn at_tip(
     let mut files = read_instead(flags, instead, false, shell)?.files;
     files.extend(named_at(instead, flags, shell)?);
     let failed = |errors| Error::Base { revision: revision.to_owned(), errors };
-    manifest::read_policies(&files).map_err(failed)
+    let policies = manifest::read_policies(&files).map_err(failed)?;
+    if flags.policy_from.is_some() && policies.is_empty() {
+        let (revision, paths) = (revision.to_owned(), flags.path.clone());
+        return Err(PolicyError::NoneAt { revision, paths }.into());
+    }
+    Ok(policies)
 }
 
 /// Assigns policies to DaemonSets.

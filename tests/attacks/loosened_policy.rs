@@ -203,7 +203,6 @@ fn a_loosened_policy_is_reported() {
         ("name: p", "name: q", ""),
         ("maxRestarts: 1", "maxRestarts: 0", ""),
         ("minReadySeconds: 30", "minReadySeconds: 31", ""),
-        ("maxUnavailable: 1", "maxUnavailable: 0", ""),
     ] {
         let sandbox = repository();
         sandbox.write("deploy/policy.yaml", POLICY.replace(from, to));
@@ -244,4 +243,67 @@ fn policies_can_be_read_at_their_own_revision() {
     assert_eq!(run.code, Some(1), "{run}");
     let run = sandbox.ds_plan("-f deploy --policy-from main --snapshot cluster.json");
     assert_eq!(run.code, Some(64), "{run}");
+}
+
+/// A branch whose only file is `policy.yaml`, below no folder.
+fn with_branch_of_policies() -> Sandbox {
+    let sandbox = repository();
+    sandbox.commit();
+    sandbox.git(&["checkout", "-q", "--orphan", "policies"]);
+    sandbox.git(&["rm", "-r", "-f", "-q", "."]);
+    sandbox.write("policy.yaml", POLICY);
+    sandbox.commit();
+    sandbox.git(&["checkout", "-q", "topic"]);
+    sandbox
+}
+
+#[test]
+fn a_revision_without_policies_is_not_one_without_limits() {
+    let sandbox = with_branch_of_policies();
+    for line in ["--policy-from policies", "--policy-from before"] {
+        for run in [
+            sandbox.ds_plan(&format!("--path deploy {line} --snapshot cluster.json")),
+            sandbox.ds_apply(&format!("--path deploy {line} --snapshot cluster.json --rehearse")),
+        ] {
+            assert_eq!(run.code, Some(1), "{line}: {run}");
+            assert!(!run.stdout.contains("Plan:"), "{line}: {run}");
+            assert!(run.stderr.contains("error: no RolloutPolicy in revision `"), "{line}: {run}");
+            assert!(run.stderr.contains(" below deploy"), "{line}: {run}");
+            assert!(run.stderr.contains("in the same `--path` there"), "{line}: {run}");
+        }
+    }
+    // What the hint says.
+    let found = plan(&sandbox, "--path deploy --policy policy.yaml --policy-from policies");
+    assert!(is_judged_by_p(&found), "{found}");
+}
+
+#[test]
+fn a_named_policy_that_the_trusted_revision_does_not_have_is_not_dropped() {
+    let sandbox = repository();
+    sandbox.commit();
+    let other = POLICY.replace("name: p", "name: q").replace("tier: node", "tier: other");
+    sandbox.write("new.yaml", other);
+    let line = "--path deploy --policy new.yaml --snapshot cluster.json -o json";
+    let run = sandbox.ds_plan(&format!("{line} --policy-from origin/main"));
+    assert_eq!((run.code, &*run.stdout), (Some(1), ""), "{run}");
+    let words = "new.yaml, which --policy names, is not in revision `origin/main`";
+    assert!(run.stderr.contains(words), "{run}");
+    // The pull request may add it.
+    let run = sandbox.ds_plan(&format!("{line} --base origin/main"));
+    let found: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
+    assert!(is_judged_by_p(&found), "{found}");
+    assert!(run.stderr.contains("new.yaml is not in revision `origin/main`"), "{run}");
+}
+
+#[test]
+fn a_misspelled_policy_is_an_error_at_every_revision() {
+    let sandbox = repository();
+    sandbox.write("deploy/policy.yaml", POLICY.replace("RolloutPolicy", "RolloutPolcy"));
+    sandbox.commit();
+    for line in ["-f deploy", "--path deploy", "--path deploy --base origin/main"] {
+        let run = sandbox.ds_plan(&format!("{line} --snapshot cluster.json"));
+        assert_eq!(run.code, Some(1), "{line}: {run}");
+        let words = "policy.yaml:1:1: unknown kind `RolloutPolcy` of ds-plan.dev";
+        assert!(run.stderr.contains(words), "{line}: {run}");
+    }
 }

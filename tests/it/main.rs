@@ -40,6 +40,7 @@ mod purity;
 mod rehearsal;
 #[cfg(all(feature = "web", target_os = "linux"))]
 mod release;
+mod release_again;
 #[cfg(feature = "web")]
 mod report;
 mod rust_files;

@@ -298,6 +298,33 @@ fn policies_come_from_files_too() {
     assert_eq!(run.code, Some(1), "{run}");
 }
 
+/// It would mean no limits.
+#[test]
+fn a_file_that_is_named_for_its_policy_has_one() {
+    let sandbox = sandbox();
+    let policy = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: x}\n\
+                  spec: {selects: {names: [logging/agent]}}\n";
+    sandbox.write("good.yaml", policy);
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n";
+    let misspelled = policy.replace("RolloutPolicy", "RolloutPolcy");
+    for (text, words) in [
+        ("", "error: no RolloutPolicy in p.yaml"),
+        ("a: b\n", "error: no RolloutPolicy in p.yaml"),
+        (service, "error: no RolloutPolicy in p.yaml"),
+        (&*misspelled, "error: p.yaml:1:1: unknown kind `RolloutPolcy` of ds-plan.dev; did you"),
+    ] {
+        sandbox.write("p.yaml", text);
+        for files in ["--policy p.yaml", "--policy good.yaml --policy p.yaml"] {
+            let run = sandbox.ds_plan(&format!("-f agent.yaml {files} --snapshot cluster.json"));
+            assert_eq!((run.code, &*run.stdout), (Some(1), ""), "{text}: {run}");
+            assert!(run.stderr.starts_with(words), "{text}: {run}");
+        }
+    }
+    // The same file by two names counts once.
+    let twice = "-f agent.yaml --policy good.yaml --policy ./good.yaml --snapshot cluster.json";
+    assert_eq!(sandbox.ds_plan(twice).code, Some(0));
+}
+
 #[test]
 fn a_plan_is_saved_atomically() {
     let sandbox = sandbox();

@@ -143,3 +143,23 @@ fn a_wave_waits_for_its_window_and_its_approval() {
         assert!(run.stdout.contains(words), "{rule}: {run}");
     }
 }
+
+/// The file is the only source of policies.
+#[test]
+fn a_policy_that_does_not_select_the_daemon_set_is_reported() {
+    let words = "warning: no policy of --policy selects logging/agent";
+    let sandbox = sandbox(&POLICY.replace("logging/agent", "logging/agnet"));
+    let roll = "roll logging/agent --rehearse --seed 1 --snapshot now.json";
+    for (run, warned) in [
+        (step(&sandbox, "--count 1"), true),
+        (sandbox.ds_apply(&format!("{roll} --policy policy.yaml")), true),
+        (sandbox.ds_apply(roll), false),
+    ] {
+        assert_eq!(run.code, Some(0), "{run}");
+        assert_eq!(run.stderr.contains(words), warned, "{run}");
+    }
+    sandbox.write("policy.yaml", POLICY.replace("RolloutPolicy", "Rolloutpolicy"));
+    let run = sandbox.ds_apply(&format!("{roll} --policy policy.yaml"));
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stderr.contains("policy.yaml:1:1: unknown kind `Rolloutpolicy`"), "{run}");
+}

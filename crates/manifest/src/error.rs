@@ -108,7 +108,19 @@ pub enum Error {
         /// The object's `kind`.
         kind: String,
     },
-    /// A DaemonSet without `apiVersion`, or an object of `apps/v1` without `kind`.
+    /// An object of the group `ds-plan.dev` with a kind that it does not have: mostly a misspelled
+    /// policy.
+    #[error("{place}: unknown kind `{kind}` of ds-plan.dev; did you mean `{expected}`?")]
+    UnknownKind {
+        /// Position of the object.
+        place: Place,
+        /// The object's `kind`.
+        kind: String,
+        /// A kind that the group has.
+        expected: &'static str,
+    },
+    /// A DaemonSet or a policy without `apiVersion`, or an object of `apps/v1` or `ds-plan.dev`
+    /// without `kind`.
     #[error("{place}: {missing}")]
     Incomplete {
         /// Position of the object.
@@ -227,6 +239,7 @@ impl Error {
             | Self::Syntax { place, .. }
             | Self::OldVersion { place, .. }
             | Self::KindCase { place, .. }
+            | Self::UnknownKind { place, .. }
             | Self::Incomplete { place, .. }
             | Self::NotAnObject { place, .. }
             | Self::List { place, .. }

@@ -71,8 +71,9 @@ pub struct Desired {
 
 /// Reads every DaemonSet in `files`, and assigns to each the `RolloutPolicy` that selects it.
 ///
-/// Files are parsed only if they mention `DaemonSet` or `RolloutPolicy` in any spelling, or contain
-/// a line with `kind: DaemonSet` in the wrong case; with the option `every_file`, all are parsed.
+/// Files are parsed only if they mention `DaemonSet` or `RolloutPolicy` in any spelling, or an
+/// `apiVersion` of `ds-plan.dev`, or contain a line with `kind: DaemonSet` in the wrong case; with
+/// the option `every_file`, all are parsed.
 ///
 /// # Errors
 /// All errors of all files: invalid encoding, syntax, wrong types, unknown fields, rules of the API
@@ -128,7 +129,8 @@ pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors
 /// Reads the policies in `files`, and ignores everything else.
 ///
 /// # Errors
-/// All errors of the policies, and of files that cannot be parsed.
+/// All errors of the policies, of objects of `ds-plan.dev` with an unknown kind, and of files that
+/// cannot be parsed.
 pub fn read_policies(files: &[ManifestFile]) -> Result<Policies, Errors> {
     let Objects { policies, mut errors, .. } = objects::collect(files, false, NotObjects::Skip);
     let policies = Policies::read(&policies, &mut errors);

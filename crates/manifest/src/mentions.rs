@@ -12,15 +12,27 @@ use memchr::{memchr, memmem};
 const KINDS: [&[u8]; 2] = [b"DaemonSet", b"RolloutPolicy"];
 /// The same kinds in `!!binary`. The second one may end in other ways.
 const IN_BASE64: [&[u8]; 2] = [b"RGFlbW9uU2V0", b"Um9sbG91dFBvbGlje"];
+/// The beginning of an `apiVersion` of the project's own group; the keys of its labels and
+/// annotations begin otherwise.
+const OWN_VERSION: &[u8] = b"ds-plan.dev/v";
 /// Byte order marks of UTF-16.
 const UTF16: [[u8; 2]; 2] = [[0xFF, 0xFE], [0xFE, 0xFF]];
 
-/// `true` if a file with these bytes is parsed: it mentions a kind that is read, or it is UTF-16.
+/// `true` if a file with these bytes is parsed: it mentions a kind that is read, or an `apiVersion`
+/// of `ds-plan.dev`, or it is UTF-16.
 pub fn is_read(bytes: &[u8]) -> bool {
     UTF16.iter().any(|mark| bytes.starts_with(mark))
         || contains_any(bytes, KINDS)
+        || has_own_version(bytes)
         || is_spelt_otherwise(bytes)
         || bytes.split(|&byte| byte == b'\n').any(misspells_daemon_set)
+}
+
+/// `true` for an `apiVersion` such as `ds-plan.dev/v1alpha1`: the file is parsed, so that an
+/// unknown kind is reported.
+fn has_own_version(bytes: &[u8]) -> bool {
+    memmem::find_iter(bytes, OWN_VERSION)
+        .any(|at| bytes.get(at + OWN_VERSION.len()).is_some_and(u8::is_ascii_digit))
 }
 
 /// `true` if a file with these bytes has a Namespace, as it is usually written.
@@ -120,6 +132,9 @@ mod tests {
             ("kind: DaemonSet", true),
             ("# a DaemonSet somewhere", true),
             ("kind: RolloutPolicy", true),
+            ("apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolcy", true),
+            (r#"{"apiVersion":"ds-plan.dev/v1","kind":"rolloutpolicy"}"#, true),
+            ("annotations: {ds-plan.dev/commit: 4f2c9e1}", false),
             ("kind: Daemonset\napiVersion: apps/v1", true),
             ("apiVersion: apps/v1\nkind:   'daemonset'\n", true),
             ("- \"kind\": \"DAEMONSET\",", true),

@@ -32,6 +32,25 @@ pub enum NotObjects {
     Skip,
 }
 
+/// The API group of the project's own objects.
+const OWN_GROUP: &str = "ds-plan.dev";
+/// The kinds of that group: one for each file in `schemas`.
+pub(super) const OWN_KINDS: [&str; 11] = [
+    POLICY_KIND,
+    "CheckAnswers",
+    "CheckReport",
+    "Diff",
+    "Drift",
+    "Explanation",
+    "Faults",
+    "History",
+    "Plan",
+    "RunEvent",
+    "Status",
+];
+/// The kind of a policy.
+const POLICY_KIND: &str = "RolloutPolicy";
+
 /// A DaemonSet of `apps/v1` or a `RolloutPolicy`, not yet decoded.
 #[derive(Debug)]
 pub(super) struct Found {
@@ -175,15 +194,22 @@ impl FileReader<'_> {
         }
         match (version, kind) {
             (Some(version), Some(kind)) => self.typed(node, version, kind, list),
-            (None, Some("DaemonSet")) | (Some("apps/v1"), None) => {
-                let (place, missing) = (self.place(node.at), Missing::of(version, kind));
-                self.objects.errors.push(Error::Incomplete { place, missing });
+            (None, Some("DaemonSet" | POLICY_KIND)) | (Some("apps/v1"), None) => {
+                self.incomplete(node.at, Missing::of(version, kind));
+            }
+            (Some(version), None) if group(version).is_some_and(is_own) => {
+                self.incomplete(node.at, Missing::Kind);
             }
             (None, _) | (_, None) => {
                 let problem = NotAnObject::Missing(Missing::of(version, kind));
                 self.not_an_object(node.at, problem, list);
             }
         }
+    }
+
+    fn incomplete(&mut self, at: Mark, missing: Missing) {
+        let place = self.place(at);
+        self.objects.errors.push(Error::Incomplete { place, missing });
     }
 
     /// An error where kubectl reads every document: in files that were named, and in lists that
@@ -206,7 +232,7 @@ impl FileReader<'_> {
         let is_list = matches!(items.data, Data::List(_));
         let problem = if around.is_some_and(List::is_expanded) {
             Some(ListProblem::Nested)
-        } else if let Some(kind @ ("DaemonSet" | "RolloutPolicy")) = list.kind {
+        } else if let Some(kind @ ("DaemonSet" | POLICY_KIND)) = list.kind {
             Some(ListProblem::Named { kind: kind.to_owned() })
         } else {
             (list.is_expanded() && !is_list).then_some(ListProblem::NoItems)
@@ -230,7 +256,7 @@ impl FileReader<'_> {
 
     fn typed(&mut self, node: &Rc<Node>, version: &str, kind: &str, list: Option<&List<'_>>) {
         let place = self.place(node.at);
-        let is_read = matches!(kind, "DaemonSet" | "RolloutPolicy");
+        let is_read = matches!(kind, "DaemonSet" | POLICY_KIND);
         if let Some(list) = list.filter(|list| is_read && !list.may_hold(version, kind)) {
             let problem = ListProblem::Elsewhere { kind: kind.to_owned(), list: list.to_string() };
             return self.objects.errors.push(Error::List { place, problem });
@@ -249,11 +275,14 @@ impl FileReader<'_> {
                 let api_version = version.to_owned();
                 self.objects.errors.push(Error::OldVersion { place, api_version });
             }
-            ("RolloutPolicy", _, Some("ds-plan.dev") | None) => {
+            (POLICY_KIND, _, group) if group.is_none_or(is_own) => {
                 let found = found();
                 self.objects.policies.push(found);
             }
-            ("DaemonSet" | "RolloutPolicy", _, Some(group)) => {
+            (kind, _, Some(group)) if is_own(group) && !OWN_KINDS.contains(&kind) => {
+                self.objects.errors.push(unknown_kind(place, kind));
+            }
+            ("DaemonSet" | POLICY_KIND, _, Some(group)) => {
                 count(&mut self.objects.seen.other_kinds, format!("{kind}.{group}"));
             }
             (kind, "apps/v1", _) if kind.eq_ignore_ascii_case("DaemonSet") => {
@@ -314,6 +343,19 @@ const START: Mark = Mark { line: 1, column: 1 };
 /// The group of an `apiVersion`; `None` for the core group.
 fn group(api_version: &str) -> Option<&str> {
     api_version.split_once('/').map(|(group, _)| group)
+}
+
+/// Whether an API group is the project's own. Another case of it is refused where it is decoded.
+fn is_own(group: &str) -> bool {
+    group.eq_ignore_ascii_case(OWN_GROUP)
+}
+
+/// An error for an object of the project's own group: a policy that is skipped would have no
+/// effect.
+fn unknown_kind(place: Place, kind: &str) -> Error {
+    let in_another_case = OWN_KINDS.into_iter().find(|known| known.eq_ignore_ascii_case(kind));
+    let expected = in_another_case.unwrap_or(POLICY_KIND);
+    Error::UnknownKind { place, kind: kind.to_owned(), expected }
 }
 
 fn count(kinds: &mut BTreeMap<String, usize>, kind: String) {

@@ -70,6 +70,11 @@ impl Policies {
         policies
     }
 
+    /// `true` if there is no policy.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// `true` if any of the policies selects by labels.
     pub fn go_by_labels(&self) -> bool {
         self.0.iter().any(|read| read.policy.goes_by_labels())

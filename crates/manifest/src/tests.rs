@@ -151,6 +151,17 @@ fn bad_files_are_refused_with_their_place() {
             &format!("{ok}---\nkind: Daemonset\napiVersion: apps/v1"),
             "f.yaml:14:1: unknown kind `Daemonset`; write `DaemonSet`",
         ),
+        (
+            "a misspelled policy",
+            &format!("{ok}---\nkind: RolloutPolcy\napiVersion: ds-plan.dev/v1alpha1"),
+            "f.yaml:14:1: unknown kind `RolloutPolcy` of ds-plan.dev; did you mean `RolloutPolicy`?",
+        ),
+        (
+            "a policy without kind",
+            &format!("{ok}---\napiVersion: ds-plan.dev/v1alpha1"),
+            "f.yaml:14:1: kind is missing",
+        ),
+        ("a policy without version", "kind: RolloutPolicy", "f.yaml:1:1: apiVersion is missing"),
         ("generated name", &ok.replace("  name: ok", "  generateName: x"), "f.yaml:4:17: generate"),
     ] {
         let errors = errors(text);

@@ -65,7 +65,8 @@ pub struct Rollback {
     pub desired: DesiredDaemonSet,
     /// The version of the files that the earlier revision was applied from last.
     pub version: Option<String>,
-    /// The version that git still declares: the one that was applied last, even if it failed.
+    /// The version that git still declares: the one that was applied last, even if it failed. `None`
+    /// if that is not certain.
     pub undone: Option<String>,
 }
 
@@ -76,16 +77,56 @@ pub fn rollback(
     wanted: &WantedRevision,
 ) -> Result<Rollback, RollbackError> {
     let pause = pause(live)?;
-    let (template, revision) = target(snapshot, live, pause.as_ref(), wanted)?;
+    let own = controlled(snapshot, live);
+    let (template, revision) = target(&own, live, pause.as_ref(), wanted)?;
     let mut desired = with_template(live, pause.as_ref(), &template)?;
     set_change_cause(&mut desired, revision);
-    Ok(Rollback { desired, version: last_commit(revision), undone: undone(live, pause.as_ref()) })
+    let undone = undone(&own, live, pause.as_ref(), revision);
+    Ok(Rollback { desired, version: last_commit(revision), undone })
 }
 
-/// The version that git still declares: the one that was applied last, even if it failed.
-fn undone(live: &DaemonSet, pause: Option<&PausedRollout>) -> Option<String> {
-    let failed = pause.and_then(|pause| pause.commit.clone());
-    failed.or_else(|| live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned))
+/// The revisions of the DaemonSet, in the order of `history`.
+fn controlled<'s>(snapshot: &'s Snapshot, live: &DaemonSet) -> Vec<&'s Revision> {
+    let all = snapshot.revisions_in(&live.key.namespace).iter();
+    let is_own = |it: &&Revision| it.controller.as_ref().is_some_and(|owner| owner.uid == live.uid);
+    let mut own: Vec<&Revision> = all.filter(is_own).collect();
+    own.sort_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));
+    own
+}
+
+/// The version that git still declares: that of the rollout, or of the live template, if it is certain
+/// that no later one was applied from git.
+///
+/// An undo applies the commit of an earlier revision again, and adds no record. So only the newest
+/// revision tells which commit was applied last; and only if no other one has this commit (from an
+/// undo, or an edit by hand), or several commits, the last of which may be later. What is restored
+/// was not undone.
+fn undone(
+    own: &[&Revision],
+    live: &DaemonSet,
+    pause: Option<&PausedRollout>,
+    restored: &Revision,
+) -> Option<String> {
+    let version = match pause {
+        Some(pause) => pause.commit.clone(),
+        None => live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned),
+    }?;
+    let newest = newest(own)?;
+    let is_earlier = |it: &&Revision| {
+        let mut recorded = commits(it);
+        recorded.next().is_none_or(|one| one != version) && recorded.next().is_none()
+    };
+    let is_certain = own.iter().filter(|it| it.name != newest.name).all(is_earlier)
+        && last_commit(newest).as_ref() == Some(&version)
+        && newest.name != restored.name;
+    is_certain.then_some(version)
+}
+
+/// The revision that was created last, if it is the only one of that time.
+fn newest<'s>(own: &[&'s Revision]) -> Option<&'s Revision> {
+    let newest = own.iter().max_by_key(|it| it.created)?;
+    let mut others = own.iter().filter(|it| it.name != newest.name);
+    others.all(|it| it.created < newest.created).then_some(*newest)
 }
 
 /// The revision to roll back to.
@@ -102,17 +143,11 @@ pub enum WantedRevision {
 
 /// The template to roll back to, and its revision.
 fn target<'s>(
-    snapshot: &'s Snapshot,
+    own: &[&'s Revision],
     live: &DaemonSet,
     pause: Option<&PausedRollout>,
     wanted: &WantedRevision,
 ) -> Result<(PodTemplate, &'s Revision), RollbackError> {
-    let mut own: Vec<&Revision> = snapshot
-        .revisions_in(&live.key.namespace)
-        .iter()
-        .filter(|it| it.controller.as_ref().is_some_and(|owner| owner.uid == live.uid))
-        .collect();
-    own.sort_by_key(|revision| revision.number);
     let is_live = |it: &Revision| matches(live.spec.template.raw(), &it.data, Matching::Tolerant);
     let aborted = pause.is_some_and(|pause| pause.state == PauseState::Aborted);
     // Never forward: to the template that failed, or to the one whose rollout waits.
@@ -122,7 +157,8 @@ fn target<'s>(
         WantedRevision::Before if came_from.is_some() => came_from,
         WantedRevision::Before if aborted => own.iter().rfind(|it| is_live(it)),
         WantedRevision::Before => own.iter().rfind(|it| !is_live(it)),
-        WantedRevision::Number(number) => own.iter().find(|it| it.number == *number),
+        // Of several, the last by name, as `history` shows it.
+        WantedRevision::Number(number) => own.iter().rfind(|it| it.number == *number),
         WantedRevision::Commit(commit) => own.iter().rfind(|it| is_of(it, commit)),
     };
     let Some(&revision) = found else {
@@ -146,13 +182,16 @@ fn target<'s>(
 
 /// Whether a revision was applied from this commit.
 fn is_of(revision: &Revision, commit: &str) -> bool {
-    let commits = revision.annotations.get(COMMIT_ANNOTATION).unwrap_or_default();
-    commits.split(',').any(|one| one.starts_with(commit))
+    commits(revision).any(|one| one.starts_with(commit))
 }
 
 fn last_commit(revision: &Revision) -> Option<String> {
-    let commits = revision.annotations.get(COMMIT_ANNOTATION)?;
-    commits.rsplit(',').next().map(str::to_owned)
+    commits(revision).last().map(str::to_owned)
+}
+
+/// The commits that a revision was applied from, oldest first.
+fn commits(revision: &Revision) -> impl Iterator<Item = &str> {
+    revision.annotations.get(COMMIT_ANNOTATION).into_iter().flat_map(|all| all.split(','))
 }
 
 /// Restores the change-cause together with the template, as `kubectl rollout undo` does.
@@ -201,7 +240,7 @@ pub fn unfinished(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use daemonset::controller::test_cluster::{Cluster, labels};
+    use daemonset::controller::test_cluster::{Cluster, at, labels};
     use daemonset::model::RevisionRef;
 
     /// A DaemonSet with a revision of each image, the last one live, applied from commits `a1`,
@@ -216,6 +255,7 @@ mod tests {
         for (revision, commit) in cluster.revisions.iter_mut().zip(["a1", "b2", "c3"]) {
             revision.annotations =
                 labels([(COMMIT_ANNOTATION, commit), (CHANGE_CAUSE_ANNOTATION, commit)]);
+            revision.created = Some(at(1000 + revision.number.0));
         }
         cluster
     }
@@ -243,6 +283,47 @@ mod tests {
             let cause = done.desired.annotations.get(CHANGE_CAUSE_ANNOTATION);
             assert_eq!(cause, Some(commit), "the cause of the revision comes back, {wanted:?}");
         }
+    }
+
+    #[test]
+    fn of_two_revisions_with_one_number_it_is_that_of_history() {
+        let mut cluster = applied(&["v1", "v2", "v3"]);
+        cluster.revisions[0].number = RevisionNumber(2);
+        let last = cluster.revisions[..2].iter().max_by(|a, b| a.name.cmp(&b.name)).unwrap();
+        let commit = last_commit(last);
+        let done = rolled_back(&cluster, &WantedRevision::Number(RevisionNumber(2))).unwrap();
+        assert_eq!(done.version, commit);
+    }
+
+    /// Cases: the commits of the three revisions, the live one with the commit of the object, and the
+    /// commit that git certainly declares.
+    #[test]
+    fn a_commit_is_named_only_if_git_certainly_declares_it() {
+        let number = |number| WantedRevision::Number(RevisionNumber(number));
+        for (case, recorded, (live, commit), wanted, certain) in [
+            ("applied", ["a1", "b2", "c3"], ("v3", "c3"), WantedRevision::Before, true),
+            ("two commits", ["a1", "b2", "c3,d4"], ("v3", "d4"), WantedRevision::Before, true),
+            ("without a commit", ["", "b2", "c3"], ("v3", "c3"), number(1), true),
+            ("an undo before", ["a1", "b2", "c3"], ("v2", "b2"), number(1), false),
+            ("reverted in git", ["a1,d4", "b2", "c3"], ("v3", "c3"), number(1), false),
+            ("edited after an undo", ["a1", "b2", "b2"], ("v3", "b2"), number(1), false),
+            ("edited and back", ["a1", "c3", "c3"], ("v3", "c3"), WantedRevision::Before, false),
+            ("undone by kubectl", ["a1", "b2", "c3"], ("v2", "c3"), number(3), false),
+        ] {
+            let mut cluster = applied(&["v1", "v2", "v3"]);
+            for (revision, commits) in cluster.revisions.iter_mut().zip(recorded) {
+                revision.annotations = labels([(COMMIT_ANNOTATION, commits)]);
+            }
+            cluster.set_image(live);
+            cluster.daemon_set.annotations = labels([(COMMIT_ANNOTATION, commit)]);
+            let done = rolled_back(&cluster, &wanted).unwrap();
+            assert_eq!(done.undone.as_deref(), certain.then_some(commit), "{case}");
+        }
+        let mut cluster = applied(&["v1", "v2"]);
+        cluster.daemon_set.annotations = labels([(COMMIT_ANNOTATION, "b2")]);
+        cluster.revisions[0].created = cluster.revisions[1].created;
+        let done = rolled_back(&cluster, &WantedRevision::Before).unwrap();
+        assert_eq!(done.undone, None, "either may be the newer one");
     }
 
     #[test]

@@ -328,10 +328,14 @@ fn of_command_line() -> RolloutPolicy {
 
 fn int_or_percent(text: &str) -> Result<IntOrPercent, String> {
     let error = || format!("`{text}` is neither a number nor a percentage such as 10%");
-    match text.strip_suffix('%') {
-        Some(percent) => percent.parse().map(IntOrPercent::Percent).map_err(|_| error()),
-        None => text.parse().map(IntOrPercent::Int).map_err(|_| error()),
+    let limit = match text.strip_suffix('%') {
+        Some(percent) => percent.parse().map(IntOrPercent::Percent).map_err(|_| error())?,
+        None => text.parse().map(IntOrPercent::Int).map_err(|_| error())?,
+    };
+    if limit.is_zero() {
+        return Err("no node could ever begin; use 1 or more".to_owned());
     }
+    Ok(limit)
 }
 
 fn deadline(text: &str) -> Result<Deadline, String> {
@@ -348,6 +352,16 @@ mod tests {
     struct Line {
         #[command(flatten)]
         pace: PaceFlags,
+    }
+
+    #[test]
+    fn a_limit_of_no_node_is_refused() {
+        assert_eq!(int_or_percent("1"), Ok(IntOrPercent::Int(1)));
+        assert_eq!(int_or_percent("1%"), Ok(IntOrPercent::Percent(1)));
+        for none in ["0", "0%"] {
+            let refused = int_or_percent(none).unwrap_err();
+            assert_eq!(refused, "no node could ever begin; use 1 or more", "{none}");
+        }
     }
 
     #[test]

@@ -13,11 +13,12 @@ use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Format;
+use cluster::Lock;
 use daemonset::controller::Owner;
-use daemonset::model::{DaemonSetKey, ManagedBy, PolicySpec};
+use daemonset::model::{DaemonSet, DaemonSetKey, ManagedBy, PolicySpec, Snapshot};
 use executor::permissions::{Errand, Work};
 use planner::live_object::{pause, with_template, written};
-use planner::plan::SourceInfo;
+use planner::plan::{self, Binding, Plan, SourceInfo};
 use planner::rollout::{ClusterChecks, Goal, Provenance, Task};
 
 /// The heading of the plan that follows a release.
@@ -74,20 +75,9 @@ async fn release(
 ) -> Result<Exit, Error> {
     let snapshot = session.snapshot(key).await?;
     let live = find(&snapshot, key)?;
-    let Some(pause) = pause(live)? else {
-        let (printer, words) = (session.shell.printer, format!("{key} is not paused\n"));
-        match args.output {
-            // Standard output has only events.
-            Format::Json => printer.err(words),
-            _text => printer.out(words).map_err(Error::Output)?,
-        }
-        return Ok(Exit::Done);
+    let Some(plan) = plan_of(live, &snapshot, args, session)? else {
+        return not_paused(args, key, session);
     };
-    // The plan of the controller once the strategy is restored.
-    let desired = [with_template(live, Some(&pause), &live.spec.template)?];
-    let now = session.shell.now;
-    let plan =
-        planned(&snapshot, ApprovalRequest::only(&desired, SourceInfo::default()), args, now);
     show(&plan, Some(heading(live.managed_by)), args, &session.shell)?;
     if args.dry_run {
         session.shell.printer.remark(DRY_RUN);
@@ -98,7 +88,56 @@ async fn release(
     if !args.yes {
         ask(&session.shell)?;
     }
-    let task = Task {
+    let lock = session.lock(key, &args.pace, args.output).await?;
+    let done = Box::pin(under(&lock, &plan, args, key, session)).await;
+    unlock(lock).await;
+    done
+}
+
+/// Releases the DaemonSet under its lock, if the plan is still as it was shown.
+async fn under(
+    lock: &Arc<Lock>,
+    shown: &Plan,
+    args: &CommonFlags,
+    key: &DaemonSetKey,
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let snapshot = session.snapshot(key).await?;
+    let live = find(&snapshot, key)?;
+    let Some(plan) = plan_of(live, &snapshot, args, session)? else {
+        return not_paused(args, key, session);
+    };
+    // Guards do not block a release.
+    let stale = plan::stale(shown, &plan, Binding::Reasons);
+    if !stale.is_empty() {
+        return Err(Error::Stale(stale));
+    }
+    let task = task(live, &snapshot, args, session)?;
+    let ending = session.run_rollout(&Owner::from(live), lock, task, args.output).await?;
+    Ok(progress::exit(&ending.outcome))
+}
+
+/// The plan of the controller once the strategy is restored; `None` if the DaemonSet is not paused.
+fn plan_of(
+    live: &DaemonSet,
+    snapshot: &Snapshot,
+    args: &CommonFlags,
+    session: &Session,
+) -> Result<Option<Plan>, Error> {
+    let Some(pause) = pause(live)? else { return Ok(None) };
+    let desired = [with_template(live, Some(&pause), &live.spec.template)?];
+    let wanted = ApprovalRequest::only(&desired, SourceInfo::default());
+    Ok(Some(planned(snapshot, wanted, args, session.shell.now)))
+}
+
+/// The task that restores the strategy.
+fn task(
+    live: &DaemonSet,
+    snapshot: &Snapshot,
+    args: &CommonFlags,
+    session: &Session,
+) -> Result<Task, Error> {
+    Ok(Task {
         goal: Goal::Release { written: Arc::new(written(live)?) },
         policy: PolicySpec::default(),
         waves: Vec::new(),
@@ -112,9 +151,16 @@ async fn release(
         has_pullers: false,
         cluster_checks: ClusterChecks::Observed,
         wait_until: None,
-    };
-    let lock = session.lock(key, &args.pace, args.output).await?;
-    let ending = session.run_rollout(&Owner::from(live), &lock, task, args.output).await;
-    unlock(lock).await;
-    Ok(progress::exit(&ending?.outcome))
+    })
+}
+
+/// Says that there is nothing to release.
+fn not_paused(args: &CommonFlags, key: &DaemonSetKey, session: &Session) -> Result<Exit, Error> {
+    let (printer, words) = (session.shell.printer, format!("{key} is not paused\n"));
+    match args.output {
+        // Standard output has only events.
+        Format::Json => printer.err(words),
+        _text => printer.out(words).map_err(Error::Output)?,
+    }
+    Ok(Exit::Done)
 }

@@ -27,7 +27,7 @@ use daemonset::model::{
 use executor::permissions::{Errand, Work};
 use manifest::Policies;
 use planner::digest::template_digest;
-use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Wave};
+use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Warning, Wave};
 use planner::roll::{self, as_rolling_update, check_same_wave};
 use planner::rollout::{Ending, Extent, Goal, Provenance, Task};
 
@@ -255,8 +255,12 @@ impl One<'_> {
         desired.policy = policy;
         self.args.pace.put_over(&mut desired);
         let desired = [desired];
-        let wanted =
-            ApprovalRequest { extent, ..ApprovalRequest::only(&desired, SourceInfo::default()) };
+        let warnings = self.unselected(live)?.into_iter().collect();
+        let wanted = ApprovalRequest {
+            warnings,
+            extent,
+            ..ApprovalRequest::only(&desired, SourceInfo::default())
+        };
         let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
         // The object is not written, so a GitOps tool has nothing to revert.
         plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
@@ -276,6 +280,22 @@ impl One<'_> {
             snapshot.approvals.insert(self.key.clone(), approvals.by_step);
         }
         Ok(snapshot)
+    }
+
+    /// A warning if there are policies, and none selects the DaemonSet: no other source has any.
+    fn unselected(&self, live: &DaemonSet) -> Result<Option<Warning>, Error> {
+        if self.policies.is_empty() || self.policy(live)?.is_some() {
+            return Ok(None);
+        }
+        let key = self.key;
+        Ok(Some(Warning {
+            code: "noPolicySelects".to_owned(),
+            message: format!(
+                "no policy of --policy selects {key}; its pods are replaced without one"
+            ),
+            daemon_set: Some(key.to_string()),
+            nodes: Vec::new(),
+        }))
     }
 
     /// The policy of the command line that selects the DaemonSet.

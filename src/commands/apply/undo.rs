@@ -14,6 +14,7 @@ use crate::input::policies;
 use crate::output::Format;
 use daemonset::model::{DaemonSetKey, RevisionNumber, is_commit_id};
 use executor::permissions::Work;
+use manifest::Policies;
 use planner::plan::{Binding, SourceInfo};
 use planner::rollback::{Rollback, WantedRevision, check_exact, rollback};
 use source::FilesVersion;
@@ -22,7 +23,8 @@ use source::FilesVersion;
 ///
 /// Without a revision: to the last good one. That is the one before a rollout that is paused, waits
 /// or was aborted; without such a rollout, the previous revision. It waits for no soak, window or
-/// approval. Git still declares what was undone, so the commit to revert is printed.
+/// approval. Git still declares what was undone: the commit up to which to revert is printed, if it
+/// is certain.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Roll back to the revision with this number; `ds-plan history` lists them
@@ -56,11 +58,13 @@ pub(super) async fn run(
     session: &mut Session,
 ) -> Result<Exit, Error> {
     session.suggested_undo = SuggestedUndo::Earlier;
+    // Read once, before anything is rolled back.
+    let policies = &policies::of_files(&args.policies.policy, &session.shell)?;
     if !args.named.common.dry_run {
         permitted::check_named(keys, Work::Change { creates: false }, |_, errand| errand, session)
             .await?;
     }
-    let each = keys.iter().map(|key| One { key, args }).collect();
+    let each = keys.iter().map(|key| One { key, args, policies }).collect();
     Box::pin(in_sequence::take(each, args.named.common.keep_going, session)).await
 }
 
@@ -68,6 +72,8 @@ pub(super) async fn run(
 struct One<'a> {
     key: &'a DaemonSetKey,
     args: &'a Args,
+    /// The policies of the command line.
+    policies: &'a Policies,
 }
 
 impl InSequence for One<'_> {
@@ -76,16 +82,16 @@ impl InSequence for One<'_> {
     }
 
     async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
-        Box::pin(undo(self.args, self.key, session)).await
+        Box::pin(undo(self, session)).await
     }
 }
 
-async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
+async fn undo(one: &One<'_>, session: &mut Session) -> Result<Exit, Error> {
+    let One { key, args, policies } = *one;
     let snapshot = session.snapshot(key).await?;
     let wanted = args.wanted();
     let live = find(&snapshot, key)?;
     let Rollback { mut desired, version, undone } = rollback(&snapshot, live, &wanted)?;
-    let policies = policies::of_files(&args.policies.policy, &session.shell)?;
     // A rollback waits for nothing but budgets.
     desired.policy = policies.of(key, &[&live.labels])?.map(|policy| policy.budgets().into());
     args.named.common.pace.put_over(&mut desired);
@@ -110,23 +116,33 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
         return Ok(Exit::Done);
     }
     let exit = asking.each(&[&desired], &blocked, session).await?;
-    if let Some(version) = undone.filter(|_| exit == Exit::Done) {
-        let printer = session.shell.printer;
+    if exit == Exit::Done {
+        let (printer, words) = (session.shell.printer, to_make_it_last(undone.as_deref()));
         match args.named.common.output {
             // Standard output has only events.
-            Format::Json => printer.err(to_make_it_last(&version)),
-            _text => printer.out(to_make_it_last(&version)).map_err(Error::Output)?,
+            Format::Json => printer.err(words),
+            _text => printer.out(words).map_err(Error::Output)?,
         }
     }
     Ok(exit)
 }
 
-/// The next step in git, which still declares the template that was undone.
-fn to_make_it_last(version: &str) -> String {
-    if is_commit_id(version) {
-        format!("git still declares what was undone; to revert it there: `git revert {version}`\n")
-    } else {
-        format!("what was undone is of no commit ({version}); the manifests still declare it\n")
+/// The next step in git, which may still declare the template that was undone. The version is that
+/// which git declares, if it is certain. Its commit is the one that was applied: an earlier one may have
+/// changed the manifest.
+fn to_make_it_last(version: Option<&str>) -> String {
+    match version {
+        Some(commit) if is_commit_id(commit) => format!(
+            "git still declares what was undone; revert there what changed it, up to {commit}: \
+             `git revert {commit}`, with `-m 1` if it is a merge\n"
+        ),
+        Some(version) => {
+            format!("what was undone is of no commit ({version}); the manifests still declare it\n")
+        }
+        None => {
+            "if git still declares what was undone, revert it there; `ds-plan drift` shows it\n"
+                .to_owned()
+        }
     }
 }
 
@@ -135,12 +151,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_words_hold_for_a_merge_and_name_no_commit_that_is_not_certain() {
+        let id = "4f2c9e1d0b5a4f2c9e1d0b5a4f2c9e1d0b5a1234";
+        let words = to_make_it_last(Some(id));
+        assert!(words.contains(&format!("up to {id}: `git revert {id}`")), "{words}");
+        assert!(words.contains("`-m 1` if it is a merge"), "{words}");
+        let words = to_make_it_last(None);
+        assert!(!words.contains("git revert"), "{words}");
+    }
+
+    #[test]
     fn only_full_commits_are_reverted() {
         let id = "4f2c9e1d0b5a4f2c9e1d0b5a4f2c9e1d0b5a1234";
         for (version, reverts) in
             [(id.to_owned(), true), (format!("{id}-dirty"), false), (format!("sha256:{id}"), false)]
         {
-            let words = to_make_it_last(&version);
+            let words = to_make_it_last(Some(&version));
             assert_eq!(words.contains("git revert"), reverts, "{words}");
             assert!(words.contains(&version), "{words}");
         }

@@ -55,6 +55,10 @@ pub(super) fn of_spec(spec: &PolicySpec) -> Vec<Violation> {
     }
     twice(&spec.after, DaemonSetKey::to_string, "spec.after", &mut found);
     of_windows(spec, &mut found);
+    if spec.max_unavailable.is_some_and(IntOrPercent::is_zero) {
+        let message = "no node could ever begin; use 1 or more".to_owned();
+        found.push(("spec.maxUnavailable".to_owned(), message));
+    }
     if spec.shared_budget.is_some_and(IntOrPercent::is_zero) {
         let message = "no node could ever begin; use 1 or more".to_owned();
         found.push(("spec.sharedBudget".to_owned(), message));

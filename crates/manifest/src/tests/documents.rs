@@ -1,7 +1,10 @@
 //! Tests of the documents of a file: encodings, lists, other kinds, and documents that are no
 //! objects.
 
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::objects::OWN_KINDS;
 
 #[test]
 fn lists_are_expanded_and_other_kinds_are_counted() {
@@ -141,4 +144,50 @@ fn kinds_are_counted_by_line() {
     ] {
         assert_eq!(count_daemon_sets(text.as_bytes()), want, "{text:?}");
     }
+}
+
+#[test]
+fn the_kinds_of_the_schemas_are_known_and_no_others() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas");
+    let kinds: BTreeSet<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+            let schema: Value = serde_json::from_str(&text).unwrap();
+            schema["title"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(kinds, OWN_KINDS.map(str::to_owned).into());
+    let document = |kind: &str| format!("---\napiVersion: ds-plan.dev/v1alpha1\nkind: {kind}\n");
+    let agent = daemon_set("a", "", "");
+    for kind in OWN_KINDS.into_iter().filter(|kind| *kind != "RolloutPolicy") {
+        let desired = read_one(&format!("{agent}{}", document(kind))).unwrap();
+        assert_eq!(desired.other_kinds, BTreeMap::from([(kind.to_owned(), 1)]));
+    }
+    for (kind, expected) in [
+        ("rolloutpolicy", "RolloutPolicy"),
+        ("RolloutPolicies", "RolloutPolicy"),
+        ("RolloutPolicyList", "RolloutPolicy"),
+        ("DaemonSet", "RolloutPolicy"),
+        ("faults", "Faults"),
+    ] {
+        let want =
+            format!("f.yaml:2:1: unknown kind `{kind}` of ds-plan.dev; did you mean `{expected}`?");
+        let alone = read_policies(&[file("f.yaml", document(kind))]).unwrap_err();
+        assert_eq!(alone.to_string(), want);
+    }
+}
+
+#[test]
+fn files_without_policies_are_told_from_files_with_invalid_ones() {
+    let policies = |text: &str| read_policies(&[file("f.yaml", text)]).map(|it| it.is_empty());
+    for none in ["", "a: b", "kind: RolloutPolicy\napiVersion: other.dev/v1", "# RolloutPolicy"] {
+        assert_eq!(policies(none), Ok(true), "{none}");
+    }
+    let head = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\n";
+    let one = format!("{head}metadata: {{name: p}}\nspec: {{selects: {{names: [a/b]}}}}");
+    assert_eq!(policies(&one), Ok(false));
+    // A group in another case is refused, too.
+    assert!(policies(&one.replace("ds-plan.dev", "DS-Plan.dev")).is_err());
+    assert!(policies(head).is_err());
 }

@@ -202,6 +202,11 @@ const REFUSED: &[(&str, &[&str])] = &[
         "steps: [{name: a, nodes: 1, maxUnavailable: 0%}]",
         &["15:47: spec.steps[0].maxUnavailable: no node could ever begin; use 1 or more"],
     ),
+    ("maxUnavailable: 0", &["15:19: spec.maxUnavailable: no node could ever begin; use 1 or more"]),
+    (
+        "maxUnavailable: 0%",
+        &["15:19: spec.maxUnavailable: no node could ever begin; use 1 or more"],
+    ),
     ("steps: [{name: a, nodes: 1, soak: soon}]", &["15:37: spec.steps[0].soak: `soon` is not a"]),
     ("steps: [{name: a, nodes: 1, soak: -1h}]", &["15:37: spec.steps[0].soak: `-1h` is not a"]),
     ("steps: [{name: a, nodes: 1, sok: 1h}]", &["15:36: spec.steps[0].sok: unknown field `sok`"]),
