@@ -9,13 +9,17 @@ folder=$(cd "$folder" && pwd)
 events=$folder/events.json
 report=$folder/rollout.html
 
-# Splits into words without expansion.
+# Splits into words without expansion. macOS has bash 3.2, in which an empty array counts as unset:
+# hence the `+` below.
 read -r -d '' -a arguments <<<"${ACTION_ARGS:-}" || true
 
+# Messages quote images, containers and metrics: no character of them may begin a line, or a command
+# of the runner, which is `##[` anywhere in a line.
+plain='def plain: gsub("[\\p{Cc}\\p{Cf}\u2028\u2029]"; " ") | gsub("#(?=#)"; "# ");'
 code=0
-ds-apply "${arguments[@]}" --yes --annotations github --report "$report" -o json |
+ds-apply ${arguments[@]+"${arguments[@]}"} --yes --annotations github --report "$report" -o json |
     tee "$events" |
-    jq --unbuffered -r '"\(.time) \(.daemonSet // "") \(.message)"' |
+    jq --unbuffered -r "$plain"' "\(.time) \(.daemonSet // "") \(.message)" | plain' |
     # No line of the log is a command.
     sed -u 's/^/| /' || code=$?
 
@@ -30,7 +34,8 @@ approvals=$(jq -sc '(map(select(.event == "plan") | .plan.daemonSets[]
     | .waitsFor[]? | select(.kind == "approval")
     | {daemonSet: $it, step, template: $templates[$it]})' "$events")
 {
-    jq -r 'select(.event == "ended") | "- `\(.daemonSet)`: `\(.message | gsub("`"; "'"'"'"))`"' "$events"
+    jq -r "$plain"' select(.event == "ended")
+        | "- `\(.daemonSet)`: `\(.message | plain | gsub("`"; "'"'"'"))`"' "$events"
     jq -r '.[] | "\nTo approve: `ds-apply approve \(.daemonSet) \(.step)`, or run the workflow ds-approve."' <<<"$approvals"
 } >>"$GITHUB_STEP_SUMMARY"
 {

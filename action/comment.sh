@@ -18,7 +18,7 @@ fi
 
 # The token is passed by a file descriptor, so that no process list shows it.
 api() { # api METHOD PATH, with a body on standard input if there is one to send
-    local body=()
+    local body=() # empty, it counts as unset in bash 3.2 (macOS): hence the `+` below
     if [ "$1" != GET ]; then
         body=(--data @-)
     fi
@@ -26,7 +26,7 @@ api() { # api METHOD PATH, with a body on standard input if there is one to send
         --header @<(printf 'Authorization: Bearer %s\n' "$GITHUB_TOKEN") \
         --header 'Accept: application/vnd.github+json' \
         --header 'X-GitHub-Api-Version: 2022-11-28' \
-        "${body[@]}" "$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/$2"
+        ${body[@]+"${body[@]}"} "$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/$2"
 }
 
 # Only comments of bots: a user's comment that contains the marker is not overwritten.

@@ -33,11 +33,12 @@ fi
 if [ "${ACTION_COMMENT:-none}" != none ]; then
     arguments+=(--comment "$ACTION_COMMENT")
 fi
-# Splits into words without expansion.
+# Splits into words without expansion. macOS has bash 3.2, in which an empty array counts as unset:
+# hence the `+` below.
 read -r -d '' -a further <<<"${ACTION_ARGS:-}" || true
 
 code=0
-ds-plan "$ACTION_COMMAND" "${arguments[@]}" "${further[@]}" >"$comment" || code=$?
+ds-plan "$ACTION_COMMAND" "${arguments[@]}" ${further[@]+"${further[@]}"} >"$comment" || code=$?
 
 case $code in
 0) changes=false ;;

@@ -59,6 +59,80 @@ fn every_job_has_a_timeout() {
     assert!(jobs >= 3, "{jobs}");
 }
 
+/// `1h30m` in seconds.
+fn seconds(time: &str) -> u64 {
+    let parts = time.split_inclusive(['h', 'm', 's']);
+    let of = |part: &str| {
+        let (number, unit) = part.split_at(part.len() - 1);
+        let length = match unit {
+            "h" => 3600,
+            "m" => 60,
+            _ => 1,
+        };
+        number.parse::<u64>().unwrap() * length
+    };
+    parts.map(of).sum()
+}
+
+/// The deadline of a Job kills a run, which then cannot pause a surge; its own timeout does.
+#[test]
+fn runs_in_the_cluster_end_before_their_jobs_are_killed() {
+    let mut runs = 0;
+    for path in files("deploy", &[".yaml"]) {
+        for document in serde_yaml::Deserializer::from_str(&text(&path)) {
+            let Ok(document) = Value::deserialize(document) else { continue };
+            let job = match document["kind"].as_str() {
+                Some("Job") => &document["spec"],
+                Some("CronJob") => &document["spec"]["jobTemplate"]["spec"],
+                _ => continue,
+            };
+            let container = &job["template"]["spec"]["containers"][0];
+            if container["command"][0].as_str() != Some("/ds-apply") {
+                continue;
+            }
+            runs += 1;
+            let mut args = container["args"].as_sequence().unwrap().iter();
+            let timeout = args.find_map(|it| it.as_str()?.strip_prefix("--timeout=")).map(seconds);
+            let deadline = job["activeDeadlineSeconds"].as_u64();
+            assert!(timeout.is_some() && timeout < deadline, "{}", path.display());
+        }
+    }
+    assert_eq!(runs, 2, "apply and resume");
+}
+
+/// GitHub sets `pipefail` only for a shell that is named.
+#[test]
+fn a_failure_in_a_pipe_fails_a_step() {
+    for folder in ["examples/ci/github", ".github/workflows"] {
+        for path in files(folder, &[".yml"]) {
+            let workflow: Value = serde_yaml::from_str(&text(&path)).unwrap();
+            let shell = workflow["defaults"]["run"]["shell"].as_str();
+            assert_eq!(shell, Some("bash"), "{}", path.display());
+        }
+    }
+    for path in files("action", &[".sh"]) {
+        assert!(text(&path).contains("\nset -euo pipefail\n"), "{}", path.display());
+    }
+}
+
+/// The runners of macOS have bash 3.2, in which an empty array counts as an unset variable.
+#[test]
+fn the_scripts_of_the_action_expand_no_array_that_may_be_empty() {
+    let mut safe = 0;
+    for path in files("action", &[".sh"]) {
+        let text = text(&path);
+        for (at, _) in text.match_indices("[@]}\"") {
+            let start = text[..at].rfind("\"${").unwrap();
+            let name = &text[start + 3..at];
+            let is_safe = text[..start].ends_with(&format!("${{{name}[@]+"));
+            let filled = text.contains(&format!("\n{name}=(-"));
+            assert!(is_safe || filled, "{}: {name}", path.display());
+            safe += usize::from(is_safe);
+        }
+    }
+    assert_eq!(safe, 3);
+}
+
 #[test]
 fn actions_and_images_are_pinned_by_digest() {
     let mut seen = 0;

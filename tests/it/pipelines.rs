@@ -19,7 +19,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use api::{Api, TOKEN};
-use runner::{Job, ROOT, Runner, ran, yaml};
+use runner::{Job, PIPEFAIL, ROOT, Runner, options, ran, yaml};
 use testkit::fixture::{AGENT, cluster_with};
 use testkit::sandbox::{Run, Sandbox};
 
@@ -248,7 +248,8 @@ const NOBODY: &str = "{apiVersion: v1, kind: Config, current-context: a, context
 fn the_other_steps_of_the_workflows_use_valid_arguments() {
     let mut called = 0;
     for file in lint::examples("github") {
-        for job in yaml(&file)["jobs"].as_object().unwrap().values() {
+        let workflow = yaml(&file);
+        for job in workflow["jobs"].as_object().unwrap().values() {
             for step in job["steps"].as_array().unwrap() {
                 let script = step["run"].as_str().unwrap_or_default();
                 assert!(
@@ -269,7 +270,7 @@ fn the_other_steps_of_the_workflows_use_valid_arguments() {
                     ("STEP", "canary"),
                     ("GITHUB_STEP_SUMMARY", summary.to_str().unwrap()),
                 ];
-                let run = ran(&sandbox, script, &variables);
+                let run = ran(&sandbox, options(step, job, &workflow), script, &variables);
                 assert_eq!(run.code, Some(1), "{}: {run}", file.display());
                 assert!(run.stderr.contains("127.0.0.1:1"), "{}: {run}", file.display());
                 called += 1;
@@ -297,10 +298,26 @@ fn the_workflows_use_existing_inputs_of_the_action() {
     }
 }
 
+fn of_gitlab() -> Value {
+    let [file] = &lint::examples("gitlab")[..] else { panic!("one file") };
+    yaml(file)
+}
+
+/// The branch on which the rules of a job of GitLab let it run.
+fn branch_of<'a>(pipeline: &'a Value, job: &str) -> &'a str {
+    let rules = pipeline[job]["rules"].to_string();
+    if rules.contains("merge_request_event") {
+        "refs/merge-requests/7/head"
+    } else if rules.contains("$CI_COMMIT_BRANCH == $DS_PLAN_RECORDING") {
+        pipeline["variables"]["DS_PLAN_RECORDING"].as_str().unwrap()
+    } else {
+        "main"
+    }
+}
+
 /// Runs a job of the pipeline for GitLab in the clone.
 fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str, digest: &str) -> Run {
-    let [file] = &lint::examples("gitlab")[..] else { panic!("one file") };
-    let pipeline = yaml(file);
+    let pipeline = of_gitlab();
     let lines: Vec<&str> =
         pipeline[job]["script"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
     sandbox.write("kubeconfig", NOBODY);
@@ -314,6 +331,7 @@ fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str, digest: &str) ->
         ("CI_MERGE_REQUEST_IID", "7"),
         ("CI_MERGE_REQUEST_PROJECT_ID", "12"),
         ("DS_PLAN_PATH", "deploy"),
+        ("DS_PLAN_RECORDING", pipeline["variables"]["DS_PLAN_RECORDING"].as_str().unwrap()),
         ("DS_PLAN_TOKEN", token),
         ("KUBECONFIG_APPLY", kubeconfig.to_str().unwrap()),
         ("KUBECONFIG_APPROVE", kubeconfig.to_str().unwrap()),
@@ -322,7 +340,11 @@ fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str, digest: &str) ->
     ];
     // Stand-ins of a test come first.
     let script = format!("PATH=\"$HOME/../bin:$PATH\"\n{}", lines.join("\n"));
-    ran(sandbox, &script, &variables)
+    let run = ran(sandbox, PIPEFAIL, &script, &variables);
+    if run.code == Some(0) {
+        api.state().pipelines.push((branch_of(&pipeline, job).to_owned(), job.to_owned()));
+    }
+    run
 }
 
 #[test]
@@ -332,6 +354,10 @@ fn a_merge_request_gets_one_note_that_is_updated() {
     let sandbox = cloned(&newer());
     let cluster = fs::read(sandbox.path("cluster.json")).unwrap();
     api.state().files.push(("/raw/cluster.json.gz".to_owned(), cluster));
+    // The recording of an hour ago: later pipelines of other jobs must not hide it.
+    let job = "ds-snapshot".to_owned();
+    let branch = branch_of(&of_gitlab(), &job).to_owned();
+    api.state().pipelines.push((branch, job));
     api.state().files.push(("/merge_requests".to_owned(), br#"[{"iid": 7}]"#.to_vec()));
     let checkout = sandbox.path("checkout");
     let checkout = checkout.to_str().unwrap();

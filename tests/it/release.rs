@@ -10,7 +10,7 @@ mod workflow;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -56,6 +56,8 @@ fn compiled(sandbox: &Sandbox) -> PathBuf {
                 let mut strip = Command::new("strip");
                 strip.arg("-o").arg(&first).arg(cargo_bin(program));
                 assert!(strip.status().unwrap().success(), "`strip` comes with the C compiler");
+                // As after a download from a workflow, which is not executable.
+                fs::set_permissions(&first, fs::Permissions::from_mode(0o644)).unwrap();
                 sandbox.write(&second, fs::read(&first).unwrap());
             } else {
                 let stand_in = format!("{program} for {target}");

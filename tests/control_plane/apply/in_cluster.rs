@@ -20,7 +20,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const SOON: Duration = Duration::from_mins(1);
 
 /// The kustomization that the guide shows, with `deploy/` next to it.
-fn shown_overlay() -> TempDir {
+pub(super) fn shown_overlay() -> TempDir {
     let kustomization = shown_yaml("Kustomization");
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("kustomization.yaml"), kustomization).unwrap();

@@ -1,8 +1,10 @@
 //! `deploy/namespaced`: write permissions are bound in single namespaces, and do not reach any
 //! other.
 
+use super::in_cluster::shown_overlay;
 use super::roles::{self, Worker};
 use super::*;
+use crate::harness::kubectl_path;
 
 const NODES: usize = 3;
 
@@ -15,6 +17,36 @@ fn shipped(file: &str, user: &str, namespace: &str) -> String {
     let group = "apiGroup: rbac.authorization.k8s.io";
     text.replace(account, &format!("{{kind: User, name: {user}, {group}}}"))
         .replace("namespace: logging", &format!("namespace: {namespace}"))
+}
+
+/// Together with the cluster-wide binding, those in single namespaces would limit nothing.
+#[test]
+fn the_component_replaces_the_cluster_wide_binding() {
+    let bindings = |components: &str| {
+        let folder = shown_overlay();
+        let path = folder.path().join("kustomization.yaml");
+        let shown = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{shown}{components}")).unwrap();
+        let mut kustomize = std::process::Command::new(kubectl_path());
+        let output = kustomize.arg("kustomize").arg(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let objects = text.split("\n---\n").map(|it| serde_yaml::from_str::<Value>(it).unwrap());
+        let binds = |it: &Value| {
+            let mut subjects = it["subjects"].as_array().into_iter().flatten();
+            subjects.any(|subject| subject["name"] == "ds-apply")
+        };
+        let name = |it: Value| {
+            let of = |value: &Value| value.as_str().unwrap().to_owned();
+            format!("{} of {}", of(&it["kind"]), of(&it["roleRef"]["name"]))
+        };
+        objects.filter(binds).map(name).collect::<BTreeSet<String>>()
+    };
+    let (wide, of_fleet) =
+        ("ClusterRoleBinding of ds-apply", "ClusterRoleBinding of ds-apply-fleet");
+    assert_eq!(bindings(""), BTreeSet::from([wide.to_owned()]));
+    let narrow = ["RoleBinding of ds-apply", of_fleet].map(str::to_owned);
+    assert_eq!(bindings("components: [deploy/namespaced]\n"), BTreeSet::from(narrow));
 }
 
 #[test]

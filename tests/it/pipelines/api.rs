@@ -16,6 +16,8 @@ pub(crate) struct State {
     pub(crate) writes: Vec<String>,
     /// The files that can be downloaded, by the end of their path.
     pub(crate) files: Vec<(String, Vec<u8>)>,
+    /// The branch and the job of each pipeline of GitLab that has succeeded, the newest last.
+    pub(crate) pipelines: Vec<(String, String)>,
     /// Whether the token is read-only.
     pub(crate) read_only: bool,
 }
@@ -123,6 +125,9 @@ impl State {
         if path.ends_with("/user") {
             return (200, json!({"id": BOT}).to_string().into_bytes());
         }
+        if path.contains("/jobs/artifacts/") && !self.has_artifact(path, query) {
+            return (404, br#"{"message": "404 Not found"}"#.to_vec());
+        }
         if let Some((_, file)) = self.files.iter().find(|(name, _)| path.ends_with(name)) {
             return (200, file.clone());
         }
@@ -130,5 +135,13 @@ impl State {
         let page: usize = page.map_or(1, |page| page.parse().unwrap());
         let comments: Vec<&Value> = self.comments.iter().skip((page - 1) * 100).take(100).collect();
         (200, serde_json::to_vec(&comments).unwrap())
+    }
+
+    /// GitLab looks for the job only in the latest successful pipeline of the branch.
+    fn has_artifact(&self, path: &str, query: &str) -> bool {
+        let (_, rest) = path.split_once("/jobs/artifacts/").unwrap();
+        let (branch, _) = rest.split_once('/').unwrap();
+        let latest = self.pipelines.iter().rfind(|(of, _)| of == branch);
+        latest.is_some_and(|(_, job)| query == format!("job={job}"))
     }
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::runner::{Job, ROOT, Runner, ran, yaml};
+use super::runner::{Job, ROOT, Runner, options, ran, yaml};
 use super::{Api, NOBODY, cloned, gitlab, newer, plan_of_main};
+use testkit::fixture::AGENT;
 use testkit::sandbox::Sandbox;
 
 /// A policy with these steps, for the agent.
@@ -38,6 +39,30 @@ fn to_rehearse(steps: &str) -> (Sandbox, String) {
     let rehearse = "--rehearse --force-conflicts=before-first-apply --path deploy";
     let args = format!("{rehearse} --snapshot {cluster} --policy {policy}");
     (sandbox, args)
+}
+
+/// The same, with another DaemonSet whose pods crash.
+fn with_one_that_fails(steps: &str) -> (Sandbox, String) {
+    let (sandbox, args) = to_rehearse(steps);
+    sandbox.write("checkout/deploy/broken.yaml", AGENT.replace("agent", "broken"));
+    let checkout = sandbox.path("checkout");
+    let checkout = checkout.to_str().unwrap();
+    sandbox.git(&["-C", checkout, "add", "-A"]);
+    sandbox.git(&["-C", checkout, "commit", "-q", "-m", "one that is broken"]);
+    let faults = "apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\nimages: [{fault: crashLoops, \
+                  image: 'registry.example/broken:1', after: 1s}]\n";
+    sandbox.write("faults.yaml", faults);
+    let fault = sandbox.path("faults.yaml");
+    (sandbox, format!("{args} --fault {}", fault.display()))
+}
+
+/// Writes a stand-in for a program, first on `PATH` of a job.
+fn stand_in(sandbox: &Sandbox, name: &str, text: &str) {
+    let file = format!("bin/{name}");
+    sandbox.write(&file, text);
+    #[cfg(unix)]
+    fs::set_permissions(sandbox.path(&file), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
 }
 
 #[test]
@@ -95,6 +120,32 @@ fn a_rollout_that_ends_is_no_wait_and_one_that_fails_fails_the_job() {
     assert!(job.summary.contains("aborted"), "{job:#?}");
 }
 
+/// Messages quote metrics, kubelets and images.
+#[test]
+fn messages_are_neither_commands_nor_markdown() {
+    let sandbox = Sandbox::new();
+    let message = "x`\n\n## Title\n![i](https://evil.example/x.png)\n##[error]y \u{1b}[31m";
+    let event = json!({
+        "event": "ended", "time": "T", "daemonSet": "logging/agent", "message": message,
+    });
+    sandbox.write("events.json", event.to_string());
+    sandbox.write("home/summary", "");
+    sandbox.write("checkout/README.md", "");
+    stand_in(&sandbox, "ds-apply", "#!/bin/bash\ncat \"$HOME/../events.json\"\n");
+    let script = format!("PATH=\"$HOME/../bin:$PATH\" {ROOT}/action/apply.sh");
+    let path = |name: &str| sandbox.path(name).to_str().unwrap().to_owned();
+    let (home, summary, output) = (path("home"), path("home/summary"), path("home/output"));
+    let files =
+        [("RUNNER_TEMP", &*home), ("GITHUB_STEP_SUMMARY", &summary), ("GITHUB_OUTPUT", &output)];
+    let run = ran(&sandbox, &["-e"], &script, &files);
+    assert_eq!(run.code, Some(0), "{run}");
+    assert!(!run.stdout.contains("##[") && !run.stdout.contains('\u{1b}'), "{run}");
+    assert_eq!(run.stdout.lines().count(), 1, "{run}");
+    let summary = fs::read_to_string(summary).unwrap();
+    assert_eq!(summary.lines().count(), 1, "{summary}");
+    assert!(summary.starts_with("- `logging/agent`: `x'"), "{summary}");
+}
+
 /// The arguments that the workflows pass to the action, with the outputs of other steps.
 #[test]
 fn the_workflows_pass_valid_arguments() {
@@ -133,6 +184,7 @@ fn the_workflows_pass_valid_arguments() {
 const GH: &str = r#"#!/bin/bash
 case "$1 $2" in
 'run list') cat "$HOME/../asked.json" ;;
+'run view') jq -r "${!#}" "$HOME/../run-$3.json" ;;
 'workflow run') echo "$*" >>"$HOME/../started" ;;
 *) exit 1 ;;
 esac
@@ -149,14 +201,9 @@ fn approvals_are_asked_for_once() {
     let workflow = yaml(&Path::new(ROOT).join("examples/ci/github/ds-resume.yml"));
     let steps = workflow["jobs"]["resume"]["steps"].as_array().unwrap();
     let step = steps.iter().find(|step| step["name"] == "Ask for approvals").unwrap();
+    let options = options(step, &workflow["jobs"]["resume"], &workflow);
     let script = step["run"].as_str().unwrap();
-    sandbox.write("bin/gh", GH);
-    #[cfg(unix)]
-    fs::set_permissions(
-        sandbox.path("bin/gh"),
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    stand_in(&sandbox, "gh", GH);
     let script = format!("PATH=\"$HOME/../bin:$PATH\"\n{script}");
     // The title that the workflow gives its runs.
     let approve = yaml(&Path::new(ROOT).join("examples/ci/github/ds-approve.yml"));
@@ -164,18 +211,25 @@ fn approvals_are_asked_for_once() {
     let title = title.replace("${{ inputs.daemon-set }}", "logging/agent");
     let title = title.replace("${{ inputs.step }}", "canary");
     let title = title.replace("${{ inputs.template }}", template);
-    assert!(!title.contains("${{"), "{title}");
-    for (title, conclusion, asks) in [
-        ("another", "", true),
-        (title.as_str(), "", false),
-        (&title, "failure", false),
-        // Used up: the rollout has begun anew.
-        (&title, "success", true),
+    assert!(!title.contains("${{") && approve["jobs"]["approve"].is_object(), "{title}");
+    // The conclusions of the run and of its second job.
+    for (title, conclusion, approve, asks) in [
+        ("another", "", "", true),
+        (title.as_str(), "", "", false),
+        (&title, "failure", "failure", false),
+        (&title, "cancelled", "cancelled", false),
+        // The evidence could not be shown, so no approver was asked.
+        (&title, "failure", "skipped", true),
+        // Used up: the rollout has begun again.
+        (&title, "success", "success", true),
     ] {
-        let runs = json!([{"displayTitle": title, "conclusion": conclusion}]);
+        let runs = json!([{"databaseId": 3, "displayTitle": title, "conclusion": conclusion}]);
         sandbox.write("asked.json", runs.to_string());
+        let jobs = [("evidence", conclusion), ("approve", approve)];
+        let jobs = jobs.map(|(name, conclusion)| json!({"name": name, "conclusion": conclusion}));
+        sandbox.write("run-3.json", json!({"jobs": jobs}).to_string());
         sandbox.write("started", "");
-        let run = ran(&sandbox, &script, &[("APPROVALS", &approvals)]);
+        let run = ran(&sandbox, options, &script, &[("APPROVALS", &approvals)]);
         assert_eq!(run.code, Some(0), "{run}");
         let started = fs::read_to_string(sandbox.path("started")).unwrap();
         let want = format!(
@@ -184,6 +238,38 @@ fn approvals_are_asked_for_once() {
         );
         assert_eq!(started, if asks { want } else { String::new() }, "{title} {conclusion}");
     }
+}
+
+/// One that has failed must not keep the others from being approved.
+#[test]
+fn github_asks_for_approvals_although_another_rollout_has_failed() {
+    let (sandbox, args) = with_one_that_fails(APPROVAL);
+    let job = applied(&sandbox, &Api::start(), &format!("{args} --keep-going"));
+    assert_eq!(job.failed, Some(4), "{job:#?}");
+    let approvals: Value = serde_json::from_str(job.output("apply", "approvals")).unwrap();
+    assert_eq!(approvals[0]["daemonSet"], "logging/agent", "{job:#?}");
+    let workflow = yaml(&Path::new(ROOT).join("examples/ci/github/ds-resume.yml"));
+    let steps = workflow["jobs"]["resume"]["steps"].as_array().unwrap();
+    let step = steps.iter().find(|step| step["name"] == "Ask for approvals").unwrap();
+    let condition = step["if"].as_str().unwrap();
+    // Without a function of the status, a condition implies `success()`. A step that did not run has
+    // no outputs.
+    assert!(condition.starts_with("${{ !cancelled() && "), "{condition}");
+    assert!(condition.contains("steps.resume.outputs.approvals != ''"), "{condition}");
+}
+
+#[test]
+fn gitlab_asks_for_approvals_although_another_rollout_has_failed() {
+    let api = Api::start();
+    let (sandbox, args) = with_one_that_fails(APPROVAL);
+    stand_in(&sandbox, "ds-apply", &rehearsing(&args));
+    // The manual job is skipped if the one that it needs has failed: 9 is allowed to fail.
+    let run = gitlab(&sandbox, &api, "ds-resume", "", "");
+    assert_eq!(run.code, Some(9), "{run}");
+    let run = gitlab(&sandbox, &api, "ds-approve", "", "");
+    assert!(run.stdout.contains("approve logging/agent canary --yes"), "{run}");
+    let run = gitlab(&sandbox, &api, "ds-resumed", "", "");
+    assert_eq!(run.code, Some(4), "{run}");
 }
 
 /// The jobs of the schedule at GitLab, in the order of their stages.
@@ -204,15 +290,11 @@ fn the_schedule_of_gitlab_resumes_and_asks() {
     // The same script, with a program that rehearses a rollout that waits.
     for (steps, code, want) in [(SOAK, 0, ""), (APPROVAL, 9, "logging/agent canary\n")] {
         let (sandbox, args) = to_rehearse(steps);
-        sandbox.write("bin/ds-apply", rehearsing(&args));
-        #[cfg(unix)]
-        fs::set_permissions(
-            sandbox.path("bin/ds-apply"),
-            std::os::unix::fs::PermissionsExt::from_mode(0o755),
-        )
-        .unwrap();
+        stand_in(&sandbox, "ds-apply", &rehearsing(&args));
         let run = gitlab(&sandbox, &api, "ds-resume", "", "");
         assert_eq!(run.code, Some(code), "{run}");
+        let resumed = gitlab(&sandbox, &api, "ds-resumed", "", "");
+        assert_eq!(resumed.code, Some(0), "{resumed}");
         let approvals = fs::read_to_string(sandbox.path("checkout/approvals.txt")).unwrap();
         assert_eq!(approvals, want, "{run}");
         let run = gitlab(&sandbox, &api, "ds-approve", "", "");

@@ -10,7 +10,7 @@ use std::process::Command;
 use sha2::{Digest as _, Sha256};
 use testkit::sandbox::{Run, Sandbox};
 
-use super::runner::{ROOT, bash};
+use super::runner::{PIPEFAIL, ROOT, bash};
 
 const ARCHIVE: &str = "ds-plan-1.2.0-x86_64-unknown-linux-musl.tar.gz";
 
@@ -39,7 +39,8 @@ impl Action {
     fn run(&self, name: &str, variables: &[(&str, &str)]) -> (Run, BTreeMap<String, String>) {
         let output = self.sandbox.path("output");
         fs::write(&output, "").unwrap();
-        let mut bash = bash(&self.sandbox.path("temp"), "\"$GITHUB_ACTION_PATH/action/$NAME\"");
+        let script = "\"$GITHUB_ACTION_PATH/action/$NAME\"";
+        let mut bash = bash(&self.sandbox.path("temp"), PIPEFAIL, script);
         bash.env("NAME", name).env("PATH", "/usr/local/bin:/usr/bin:/bin");
         bash.env("GITHUB_ACTION_PATH", self.sandbox.path("action"));
         bash.env("GITHUB_OUTPUT", &output).env("GITHUB_PATH", self.sandbox.path("path"));

@@ -80,7 +80,7 @@ impl Runner<'_> {
         assert!(!script.contains("${{"), "untrusted text must be passed in `env`: {script}");
         let [output, summary] = ["output", "summary"].map(|name| self.sandbox.path(name));
         fs::write(&output, "").unwrap();
-        let mut bash = bash(&self.checkout, script);
+        let mut bash = bash(&self.checkout, options(step, &Value::Null, &Value::Null), script);
         self.surround(&mut bash, &output, &summary);
         for (name, value) in step["env"].as_object().into_iter().flatten() {
             bash.env(name, filled(value.as_str().unwrap(), &job.outputs));
@@ -121,11 +121,25 @@ impl Runner<'_> {
     }
 }
 
+/// The options of bash for a step that names its shell, and for each job of GitLab.
+pub(crate) const PIPEFAIL: &[&str] = &["--noprofile", "--norc", "-eo", "pipefail"];
+
+/// The options of bash for a step. GitHub sets `pipefail` only if the shell is named: by the step, or
+/// in the defaults of its job or its workflow.
+pub(crate) fn options(step: &Value, job: &Value, workflow: &Value) -> &'static [&'static str] {
+    let [of_job, of_workflow] = [job, workflow].map(|it| &it["defaults"]["run"]["shell"]);
+    match [&step["shell"], of_job, of_workflow].into_iter().find_map(Value::as_str) {
+        Some("bash") => PIPEFAIL,
+        None => &["-e"],
+        Some(other) => panic!("unsupported shell: {other}"),
+    }
+}
+
 /// A script as the runners of GitHub and GitLab start one, with ds-plan and ds-apply on `PATH`.
-pub(crate) fn bash(folder: &Path, script: &str) -> Command {
+pub(crate) fn bash(folder: &Path, options: &[&str], script: &str) -> Command {
     let programs = cargo_bin!("ds-plan").parent().unwrap();
     let mut bash = Command::new("bash");
-    bash.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]);
+    bash.args(options).args(["-c", script]);
     bash.current_dir(folder).env_clear();
     bash.env("PATH", format!("{}:{}", programs.display(), system_path()));
     bash
@@ -137,8 +151,13 @@ fn system_path() -> String {
 }
 
 /// Runs such a script to its end, with further variables.
-pub(crate) fn ran(sandbox: &Sandbox, script: &str, variables: &[(&str, &str)]) -> Run {
-    let mut bash = bash(&sandbox.path("checkout"), script);
+pub(crate) fn ran(
+    sandbox: &Sandbox,
+    options: &[&str],
+    script: &str,
+    variables: &[(&str, &str)],
+) -> Run {
+    let mut bash = bash(&sandbox.path("checkout"), options, script);
     bash.env("HOME", sandbox.path("home"));
     bash.envs(variables.iter().copied());
     sandbox.run(bash)

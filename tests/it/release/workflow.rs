@@ -13,6 +13,7 @@ use super::{ROOT, VERSION, finished, script};
 fn step(job: &str, name: &str) -> String {
     let file = Path::new(ROOT).join(".github/workflows/release.yml");
     let workflow: Value = serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(workflow["defaults"]["run"]["shell"], "bash", "`ran` sets `pipefail`, as this does");
     let steps = workflow["jobs"][job]["steps"].as_array().unwrap();
     let found = steps.iter().find(|step| step["name"] == name).unwrap();
     let shell = found["run"].as_str().unwrap();
@@ -103,19 +104,23 @@ fn published(digest_of_copy: &str) -> (Vec<String>, Run) {
         sandbox.write(&format!("home/files/{name}"), fs::read(release.path(&name)).unwrap());
     }
     sandbox.write("bundle.json", "{}");
-    stand_in(&sandbox, "skopeo", &format!("printf %s {digest_of_copy} >digest"));
+    let login = "if [ $1 = login ]; then echo '{}' >\"${REGISTRY_AUTH_FILE:-auth.json}\"; fi";
+    stand_in(&sandbox, "skopeo", &format!("printf %s {digest_of_copy} >digest\n{login}"));
     stand_in(&sandbox, "gh", "");
-    let bundle = sandbox.path("bundle.json");
+    let (bundle, home) = (sandbox.path("bundle.json"), sandbox.path("home"));
     let variables = [
         ("BUNDLE", bundle.to_str().unwrap()),
         ("DIGEST", release.printed.trim()),
         ("GITHUB_ACTOR", "octocat"),
         ("GITHUB_REF_NAME", &format!("v{VERSION}")),
         ("GITHUB_REPOSITORY", "Octo/ds-plan"),
+        ("HOME", home.to_str().unwrap()),
         ("TOKEN", "the-token"),
     ];
     let shell = step("publish", "The container image") + "\n" + &step("publish", "The release");
     let run = ran(&sandbox, &shell, &variables);
+    let credentials = home.join(".docker/config.json");
+    assert!(credentials.exists(), "actions/attest reads no other file: {run}");
     let called = fs::read_to_string(sandbox.path("called")).unwrap_or_default();
     (called.lines().map(str::to_owned).collect(), run)
 }
@@ -142,4 +147,29 @@ fn another_image_than_the_packaged_one_stops_the_release() {
     let (called, run) = published("sha256:0000");
     assert_eq!(run.code, Some(1), "{run}");
     assert!(called.iter().all(|line| !line.starts_with("gh ")), "{called:?}");
+}
+
+/// `ref_type` is `tag` also for a run that was started by hand on a tag.
+#[test]
+fn a_run_that_was_started_by_hand_publishes_nothing() {
+    let file = Path::new(ROOT).join(".github/workflows/release.yml");
+    let workflow: Value = serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let writes = |job: &&Value| job.get("environment").is_some();
+    let jobs: Vec<&Value> = workflow["jobs"].as_object().unwrap().values().filter(writes).collect();
+    let [publish] = jobs[..] else { panic!("{jobs:?}") };
+    assert_eq!(publish["if"], "github.event_name == 'push' && github.ref_type == 'tag'");
+}
+
+/// Any workflow of the repository could sign a statement: the one that makes releases is named.
+#[test]
+fn the_guide_checks_which_workflow_has_signed() {
+    let page = fs::read_to_string(Path::new(ROOT).join("docs/src/install.md")).unwrap();
+    let page = page.replace("\\\n", " ");
+    let checks: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("gh attestation verify ")).collect();
+    assert_eq!(checks.len(), 2, "{page}");
+    for check in checks {
+        let signer = " --signer-workflow YOUR-ORG/ds-plan/.github/workflows/release.yml";
+        assert!(check.ends_with(signer), "{check}");
+    }
 }
