@@ -1,8 +1,8 @@
 //! `ds-apply` on real nodes: a kubelet and a container runtime each, next to a real control plane.
 //!
 //! kwok only simulates pods; a kubelet really runs them. Needs Linux, root and runc; if something
-//! is missing, or `DS_PLAN_TEST_REAL_NODES=no` is set, each test prints that on standard error and
-//! passes. Read `nodes` first, then `agent`.
+//! is missing, each test prints that on standard error and passes. Read `nodes` first, then
+//! `agent`.
 
 // Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]

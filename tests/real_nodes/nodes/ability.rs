@@ -9,14 +9,8 @@ use std::process::Command;
 /// The bit of `CAP_SYS_ADMIN`, which mounts and namespaces need.
 const SYS_ADMIN: u32 = 21;
 
-/// The variable that forbids real nodes with `no`.
-const ALLOWED: &str = "DS_PLAN_TEST_REAL_NODES";
-
 /// The missing requirements, each with a hint; empty if real nodes can run.
 pub(super) fn missing() -> Vec<String> {
-    if env::var_os(ALLOWED).is_some_and(|it| it == "no") {
-        return vec![format!("permission ({ALLOWED}=no)")];
-    }
     if !cfg!(target_os = "linux") {
         return vec!["Linux".to_owned()];
     }
