@@ -5,7 +5,9 @@ use std::fmt;
 
 use super::error::{WARNING, paragraph};
 use super::printer::Printer;
+use daemonset::model::DesiredDaemonSet;
 use jiff::{SignedDuration, Timestamp};
+use manifest::Policies;
 use planner::plan::Warning;
 use planner::words;
 use source::{self, Renderer, Unrendered, Warning as Source};
@@ -46,6 +48,18 @@ fn fold(warnings: impl Iterator<Item = Warning>) -> Vec<Warning> {
         reported.push(plain(&code, format!("{more} more {what} not read")));
     }
     reported
+}
+
+/// A warning if the command line names policies, and none of them applies to this DaemonSet: the command
+/// reads no others.
+pub(super) fn none_selects(policies: &Policies, desired: &DesiredDaemonSet) -> Option<Warning> {
+    if policies.is_empty() || desired.policy.is_some() {
+        return None;
+    }
+    let key = &desired.key;
+    let message = format!("no policy of --policy selects {key}; its pods are replaced without one");
+    let daemon_set = Some(key.to_string());
+    Some(Warning { daemon_set, ..plain("noPolicySelects", message) })
 }
 
 /// Warnings of parsing the manifests.

@@ -154,6 +154,7 @@ fn a_policy_that_does_not_select_the_daemon_set_is_reported() {
         (step(&sandbox, "--count 1"), true),
         (sandbox.ds_apply(&format!("{roll} --policy policy.yaml")), true),
         (sandbox.ds_apply(roll), false),
+        (sandbox.ds_apply(&format!("{} --policy policy.yaml", roll.replace("roll", "undo"))), true),
     ] {
         assert_eq!(run.code, Some(0), "{run}");
         assert_eq!(run.stderr.contains(words), warned, "{run}");

@@ -43,7 +43,7 @@ pub(crate) struct StepLaws {
     /// The image that finished all steps last.
     good: u32,
     /// The image that was live without a pause after that: its run may have been killed before it
-    /// said that all is done.
+    /// said that all is done, or have ended otherwise because of another DaemonSet.
     perhaps: Option<u32>,
     /// The images whose rollout was recorded as failed since they were good last.
     failed: BTreeSet<u32>,
@@ -217,9 +217,14 @@ impl StepLaws {
         image == self.good || Some(image) == self.perhaps
     }
 
+    /// Whether what is good may have failed: then it is not put back.
+    fn good_has_failed(&self) -> bool {
+        self.failed.iter().any(|image| self.is_good(*image))
+    }
+
     /// Whether a rollout may wait with this image live.
     fn may_wait_with(&self, image: u32) -> bool {
-        let is_kept = self.rules.keeps_target || self.failed.contains(&self.good);
+        let is_kept = self.rules.keeps_target || self.good_has_failed();
         self.is_good(image) || (image == self.target && is_kept)
     }
 
@@ -287,8 +292,7 @@ impl StepLaws {
             (self.good, self.perhaps) = (self.target, None);
             self.failed.remove(&self.target);
         }
-        // A good one that has failed is not put back.
-        let has_good = !self.failed.contains(&self.good);
+        let has_good = !self.good_has_failed();
         let stays = image == self.target && !self.is_good(image) && has_good;
         let may_begin = self.may_begin(&here, now);
         if let Some(law) = self.checks.run_ended(&self.rules, exit, (stays, may_begin)) {

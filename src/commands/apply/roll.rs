@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::name::{GivenName, NAME};
 use crate::input::policies;
+use crate::warnings;
 use cluster::Lock;
 use daemonset::controller::Owner;
 use daemonset::model::{
@@ -27,7 +28,7 @@ use daemonset::model::{
 use executor::permissions::{Errand, Work};
 use manifest::Policies;
 use planner::digest::template_digest;
-use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Warning, Wave};
+use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Wave};
 use planner::roll::{self, as_rolling_update, check_same_wave};
 use planner::rollout::{Ending, Extent, Goal, Provenance, Task};
 
@@ -253,9 +254,9 @@ impl One<'_> {
         let limit = self.max_unavailable(policy.as_deref());
         let (snapshot, mut desired) = as_rolling_update(snapshot, live, limit)?;
         desired.policy = policy;
+        let warnings = warnings::none_selects(self.policies, &desired).into_iter().collect();
         self.args.pace.put_over(&mut desired);
         let desired = [desired];
-        let warnings = self.unselected(live)?.into_iter().collect();
         let wanted = ApprovalRequest {
             warnings,
             extent,
@@ -280,22 +281,6 @@ impl One<'_> {
             snapshot.approvals.insert(self.key.clone(), approvals.by_step);
         }
         Ok(snapshot)
-    }
-
-    /// A warning if there are policies, and none selects the DaemonSet: no other source has any.
-    fn unselected(&self, live: &DaemonSet) -> Result<Option<Warning>, Error> {
-        if self.policies.is_empty() || self.policy(live)?.is_some() {
-            return Ok(None);
-        }
-        let key = self.key;
-        Ok(Some(Warning {
-            code: "noPolicySelects".to_owned(),
-            message: format!(
-                "no policy of --policy selects {key}; its pods are replaced without one"
-            ),
-            daemon_set: Some(key.to_string()),
-            nodes: Vec::new(),
-        }))
     }
 
     /// The policy of the command line that selects the DaemonSet.

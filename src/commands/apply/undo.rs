@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::policies;
 use crate::output::Format;
+use crate::warnings;
 use daemonset::model::{DaemonSetKey, RevisionNumber, is_commit_id};
 use executor::permissions::Work;
 use manifest::Policies;
@@ -94,11 +95,13 @@ async fn undo(one: &One<'_>, session: &mut Session) -> Result<Exit, Error> {
     let Rollback { mut desired, version, undone } = rollback(&snapshot, live, &wanted)?;
     // A rollback waits for nothing but budgets.
     desired.policy = policies.of(key, &[&live.labels])?.map(|policy| policy.budgets().into());
+    let warnings = warnings::none_selects(policies, &desired).into_iter().collect();
     args.named.common.pace.put_over(&mut desired);
     let version = version.map(|id| FilesVersion { id, subject: None });
     let commit = version.as_ref().map(|it| it.id.clone()).filter(|id| !id.contains(':'));
     let source = SourceInfo { commit, ..SourceInfo::default() };
-    let wanted = ApprovalRequest::only(std::slice::from_ref(&desired), source);
+    let only = ApprovalRequest::only(std::slice::from_ref(&desired), source);
+    let wanted = ApprovalRequest { warnings, ..only };
     let plan = planned(&snapshot, wanted, &args.named.common, session.shell.now);
     check_exact(&plan, &desired)?;
     let binding = Binding::Reasons;

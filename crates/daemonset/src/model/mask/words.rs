@@ -188,7 +188,7 @@ pub(super) fn unknown_from(text: &str, is_program: bool) -> Option<usize> {
 }
 
 /// Prefixes of the names of annotations whose values are written by Kubernetes or ds-plan.
-const HARMLESS_ANNOTATIONS: [&str; 7] = [
+const HARMLESS_ANNOTATIONS: [&str; 10] = [
     "ds-plan.dev/",
     "deprecated.daemonset.template.generation",
     "kubectl.kubernetes.io/restartedAt",
@@ -197,6 +197,10 @@ const HARMLESS_ANNOTATIONS: [&str; 7] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "prometheus.io/",
     "cluster-autoscaler.kubernetes.io/",
+    // The API server validates their values: it would reject a digest.
+    "container.apparmor.security.beta.kubernetes.io/",
+    "seccomp.security.alpha.kubernetes.io/",
+    "container.seccomp.security.alpha.kubernetes.io/",
 ];
 
 /// Whether an annotation is known to be harmless.
@@ -282,6 +286,19 @@ mod tests {
             ("example.com/token", "", false),
         ] {
             assert_eq!(of_annotation(name, value), secret, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn annotations_known_to_be_harmless() {
+        for (name, want) in [
+            ("prometheus.io/scrape", true),
+            ("container.apparmor.security.beta.kubernetes.io/main", true),
+            ("seccomp.security.alpha.kubernetes.io/pod", true),
+            ("container.seccomp.security.alpha.kubernetes.io/main", true),
+            ("example.com/note", false),
+        ] {
+            assert_eq!(is_harmless_annotation(name, "localhost/x"), want, "{name}");
         }
     }
 
