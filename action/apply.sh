@@ -13,14 +13,13 @@ report=$folder/rollout.html
 # hence the `+` below.
 read -r -d '' -a arguments <<<"${ACTION_ARGS:-}" || true
 
-# Messages quote images, containers and metrics: no character of them may begin a line, or a command
-# of the runner, which is `##[` anywhere in a line.
+# Messages quote images, containers and metrics. No line of the log may be a command of the runner,
+# which is `::` at its begin, or `##[` anywhere.
 plain='def plain: gsub("[\\p{Cc}\\p{Cf}\u2028\u2029]"; " ") | gsub("#(?=#)"; "# ");'
 code=0
 ds-apply ${arguments[@]+"${arguments[@]}"} --yes --annotations github --report "$report" -o json |
     tee "$events" |
     jq --unbuffered -r "$plain"' "\(.time) \(.daemonSet // "") \(.message)" | plain' |
-    # No line of the log is a command.
     sed -u 's/^/| /' || code=$?
 
 # One line of JSON: what each DaemonSet waits for.

@@ -254,6 +254,17 @@ impl Nodes {
     /// The nodes that are not Ready, and have a pod of the rollout, or none since this run has deleted it,
     /// although no pod may start there: the pods do not tolerate the taint that such a node gets.
     fn lost(&self, live: &DaemonSet, store: &Store, seen: Timestamp) -> Vec<NodeName> {
+        let is_down = |node: &&Node| {
+            let placement = judge(&live.spec.template.placement, node);
+            self.ready.get(&node.name).is_some_and(|(ready, at)| !ready && *at <= seen)
+                && !placement.may_start
+                && placement.may_stay
+        };
+        let nodes = store.objects(Kind::Node, None).filter_map(|it| it.node());
+        let down: Vec<&Node> = nodes.filter(is_down).collect();
+        if down.is_empty() {
+            return Vec::new();
+        }
         let is_known = |pod: &Pod| pod.created.is_some_and(|at| Timestamp::from(at) <= seen);
         let all = || pods(store).filter(|pod| owns(live, pod) && !pod.terminating);
         let known = all().filter(|pod| is_known(pod) && is_of_rollout(pod, live, store));
@@ -263,17 +274,8 @@ impl Nodes {
             let begun = self.begun.get(&(live.key.clone(), node.clone()));
             begun == Some(&rollout) && !all().any(|pod| pod.node() == Some(node))
         };
-        let is_lost = |node: &&Node| {
-            let placement = judge(&live.spec.template.placement, node);
-            let is_down =
-                self.ready.get(&node.name).is_some_and(|(ready, at)| !ready && *at <= seen);
-            is_down
-                && !placement.may_start
-                && placement.may_stay
-                && (updated.contains(&node.name) || is_begun(&node.name))
-        };
-        let nodes = store.objects(Kind::Node, None).filter_map(|it| it.node());
-        nodes.filter(is_lost).map(|node| node.name.clone()).collect()
+        let names = down.into_iter().map(|node| &node.name);
+        names.filter(|name| updated.contains(name) || is_begun(name)).cloned().collect()
     }
 
     /// Whether a node has no available pod, or is not Ready, whether the program knows or not.

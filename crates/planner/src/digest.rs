@@ -5,12 +5,18 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use daemonset::controller::revision_data::canonical_json;
+use daemonset::controller::revision_data::{canonical_json, template_of};
+use daemonset::model::Revision;
 
 /// Returns the digest of a pod template; templates with the same revision data have the same
 /// digest.
 pub fn template_digest(template: &Value) -> String {
     json_digest(template)
+}
+
+/// Whether a revision has the template with this digest.
+pub(crate) fn is_of_template(revision: &Revision, digest: &str) -> bool {
+    template_of(&revision.data).is_some_and(|template| template_digest(&template) == digest)
 }
 
 /// Returns the digest of a JSON value.

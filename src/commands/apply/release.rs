@@ -73,11 +73,10 @@ async fn release(
     key: &DaemonSetKey,
     session: &mut Session,
 ) -> Result<Exit, Error> {
-    let snapshot = session.snapshot(key).await?;
-    let live = find(&snapshot, key)?;
-    let Some(plan) = plan_of(live, &snapshot, args, session)? else {
+    let Some((snapshot, plan)) = look(args, key, session).await? else {
         return not_paused(args, key, session);
     };
+    let live = find(&snapshot, key)?;
     show(&plan, Some(heading(live.managed_by)), args, &session.shell)?;
     if args.dry_run {
         session.shell.printer.remark(DRY_RUN);
@@ -102,9 +101,7 @@ async fn under(
     key: &DaemonSetKey,
     session: &mut Session,
 ) -> Result<Exit, Error> {
-    let snapshot = session.snapshot(key).await?;
-    let live = find(&snapshot, key)?;
-    let Some(plan) = plan_of(live, &snapshot, args, session)? else {
+    let Some((snapshot, plan)) = look(args, key, session).await? else {
         return not_paused(args, key, session);
     };
     // Guards do not block a release.
@@ -112,22 +109,26 @@ async fn under(
     if !stale.is_empty() {
         return Err(Error::Stale(stale));
     }
+    let live = find(&snapshot, key)?;
     let task = task(live, &snapshot, args, session)?;
     let ending = session.run_rollout(&Owner::from(live), lock, task, args.output).await?;
     Ok(progress::exit(&ending.outcome))
 }
 
-/// The plan of the controller once the strategy is restored; `None` if the DaemonSet is not paused.
-fn plan_of(
-    live: &DaemonSet,
-    snapshot: &Snapshot,
+/// The cluster, and the plan of the controller once the strategy is restored; `None` if the DaemonSet is
+/// not paused.
+async fn look(
     args: &CommonFlags,
-    session: &Session,
-) -> Result<Option<Plan>, Error> {
+    key: &DaemonSetKey,
+    session: &mut Session,
+) -> Result<Option<(Snapshot, Plan)>, Error> {
+    let snapshot = session.snapshot(key).await?;
+    let live = find(&snapshot, key)?;
     let Some(pause) = pause(live)? else { return Ok(None) };
     let desired = [with_template(live, Some(&pause), &live.spec.template)?];
     let wanted = ApprovalRequest::only(&desired, SourceInfo::default());
-    Ok(Some(planned(snapshot, wanted, args, session.shell.now)))
+    let plan = planned(&snapshot, wanted, args, session.shell.now);
+    Ok(Some((snapshot, plan)))
 }
 
 /// The task that restores the strategy.

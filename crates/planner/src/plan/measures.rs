@@ -7,11 +7,10 @@ use super::document::Counters;
 use super::drift::{DaemonSetDrift, Deviation, Drift, DriftTotals};
 use super::pause::{PausedRollout, waits_since};
 use super::status::{DaemonSetStatusReport, StatusReport, status};
-use crate::digest::template_digest;
+use crate::digest::{is_of_template, template_digest};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
-use daemonset::controller::revision_data::template_of;
 use daemonset::model::{
     DaemonSetKey, NamespaceName, Pod, PodName, Revision, RevisionHash, Snapshot,
 };
@@ -119,9 +118,7 @@ fn oldest_to_replace(
     let owner = Owner::from(live);
     let target = pause.target.clone();
     let target = target.unwrap_or_else(|| template_digest(live.spec.template.raw()));
-    let is_target = |revision: &&Revision| {
-        template_of(&revision.data).is_some_and(|it| template_digest(&it) == target)
-    };
+    let is_target = |revision: &&Revision| is_of_template(revision, &target);
     let revisions = Claims::of(&owner, snapshot.revisions_in(&key.namespace)).claimed;
     let hashes: BTreeSet<RevisionHash> =
         revisions.into_iter().filter(is_target).map(hash_of).collect();

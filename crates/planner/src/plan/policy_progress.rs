@@ -19,7 +19,7 @@ use super::nodes::Described;
 use super::pause::policy_for;
 use super::reason::Reason;
 use crate::approval::{ApprovalCheck, ApprovalStatus};
-use crate::digest::template_digest;
+use crate::digest::{is_of_template, template_digest};
 use crate::steps::WaitsFor;
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -91,10 +91,7 @@ pub(super) fn noted_revision<'a>(
     snapshot: &'a Snapshot,
 ) -> Option<&'a Revision> {
     let all = Claims::of(&Owner::from(live), snapshot.revisions_in(&live.key.namespace)).claimed;
-    let is_noted = |revision: &&Revision| {
-        template_of(&revision.data).is_some_and(|it| template_digest(&it) == note.template)
-    };
-    all.into_iter().find(is_noted)
+    all.into_iter().find(|revision| is_of_template(revision, &note.template))
 }
 
 /// The rollout of the DaemonSet, and how far it is; `live` has its declared strategy.

@@ -13,7 +13,7 @@ use super::observed_cluster::ObservedCluster;
 use super::state::{Course, State};
 use super::task::{ClusterChecks, Goal, Provenance, Task};
 use super::view::{NodeView, RolloutView};
-use crate::digest::template_digest;
+use crate::digest::is_of_template;
 use crate::extent::Extent;
 use crate::plan::{PauseState, PausedRollout};
 use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
@@ -77,8 +77,8 @@ fn waiting_template(live: &DaemonSet, observed: &ObservedCluster<'_>) -> Option<
     let pause = PausedRollout::readable(live).filter(|it| it.state == PauseState::Waiting)?;
     let waiting = pause.target?;
     let revisions = observed.revisions_of(live);
-    let mut templates = revisions.iter().filter_map(|revision| template_of(&revision.data));
-    templates.find(|template| template_digest(template) == waiting)
+    let revision = revisions.into_iter().find(|it| is_of_template(it, &waiting))?;
+    template_of(&revision.data)
 }
 
 /// Whether a node counts against a shared budget. A Ready one where no pod may start lacks none, while its
