@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{ControlPlane, FakeNode, stdout, wait_for, wait_until};
+use crate::harness::{ControlPlane, FakeNode, stdout, wait_until};
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -62,14 +62,7 @@ impl Fleet {
     }
 
     fn rolled_out(&self, name: &str) {
-        let path = "-o=jsonpath={.metadata.generation}={.status.observedGeneration} \
-                    {.status.updatedNumberScheduled} {.status.numberAvailable}";
-        self.observed(name);
-        let counted = || {
-            let text = self.plane.kubectl(&["get", "daemonset", name, path]);
-            text.split_once(' ').map(|(_, counters)| counters.to_owned()).unwrap_or_default()
-        };
-        wait_for("a rollout", SOON, "3 3".to_owned(), counted);
+        self.plane.wait_until_rolled_out(name, 3);
     }
 
     fn observed(&self, name: &str) {

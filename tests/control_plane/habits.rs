@@ -31,7 +31,7 @@ fn plane() -> ControlPlane {
     let plane = ControlPlane::start();
     plane.create_nodes(FakeNode::many("node", 3));
     plane.apply_yaml(&agent("RollingUpdate", "1"));
-    plane.kubectl(&["rollout", "status", "daemonset/agent", "--timeout=60s"]);
+    plane.wait_until_rolled_out("agent", 3);
     plane
 }
 

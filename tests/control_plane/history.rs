@@ -80,11 +80,6 @@ fn agent(version: &str, cause: &str) -> String {
     AGENT.replace("VERSION", version).replace("CAUSE", cause)
 }
 
-/// Waits until the controller has rolled out all DaemonSets.
-fn settled(plane: &ControlPlane) {
-    plane.kubectl(&["rollout", "status", "daemonset/agent", "--timeout=60s"]);
-}
-
 /// The words of each line in order, without tabs and padding.
 fn words(text: &str) -> Vec<Vec<&str>> {
     let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -105,10 +100,10 @@ fn lived_through() -> ControlPlane {
     );
     for (version, cause) in [("1", "the first"), ("2", "''"), ("3", "'a third, with spaces'")] {
         plane.apply_yaml(&agent(version, cause));
-        settled(&plane);
+        plane.wait_until_rolled_out("agent", 3);
     }
     plane.kubectl(&["rollout", "undo", "daemonset/agent", "--to-revision=1"]);
-    settled(&plane);
+    plane.wait_until_rolled_out("agent", 3);
     plane.apply_yaml(
         &agent("3", "on delete")
             .replace("{rollingUpdate: {maxUnavailable: 100%}}", "{type: OnDelete}"),

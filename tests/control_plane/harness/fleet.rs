@@ -1,6 +1,7 @@
 //! Fake nodes, many at a time.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
@@ -10,9 +11,12 @@ use serde_json::{Value, json};
 
 use super::client;
 use super::control_plane::ControlPlane;
+use super::waiting::wait_for;
 
 /// The number of concurrent creates.
 const AT_ONCE: usize = 32;
+
+const ROLLED_OUT_WITHIN: Duration = Duration::from_mins(1);
 
 /// The specification of a node; kwok acts as its kubelet.
 #[derive(Clone, Debug)]
@@ -104,6 +108,24 @@ impl ControlPlane {
                 .await
         };
         client::block_on(created).expect("the API server accepts the nodes");
+    }
+
+    /// Waits until the controller has rolled out the newest version of a DaemonSet to this many
+    /// nodes. `kubectl rollout status` compares the counters of the status only: for it, a rollout
+    /// is also complete while the controller has not seen all nodes yet.
+    #[track_caller]
+    pub(crate) fn wait_until_rolled_out(&self, name: &str, nodes: usize) {
+        let path = "-o=jsonpath={.metadata.generation}={.status.observedGeneration} \
+                    {.status.desiredNumberScheduled} {.status.updatedNumberScheduled} \
+                    {.status.numberAvailable}";
+        let counted = || {
+            let text = self.kubectl(&["get", "daemonset", name, path]);
+            let (generations, counters) = text.split_once(' ')?;
+            let (newest, observed) = generations.split_once('=')?;
+            (newest == observed).then(|| counters.to_owned())
+        };
+        let expected = Some(format!("{nodes} {nodes} {nodes}"));
+        wait_for("desired, updated and available pods", ROLLED_OUT_WITHIN, expected, counted);
     }
 }
 

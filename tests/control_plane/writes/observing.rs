@@ -23,8 +23,8 @@ fn running() -> ControlPlane {
     plane.apply_yaml(&manifest("agent:v1").to_string());
     let other = manifest("other:v1").to_string().replace("\"agent\"", "\"other\"");
     plane.apply_yaml(&other);
-    for name in ["ds/agent", "ds/other"] {
-        plane.kubectl(&["rollout", "status", name]);
+    for name in ["agent", "other"] {
+        plane.wait_until_rolled_out(name, 10);
     }
     plane
 }
@@ -121,7 +121,7 @@ async fn a_daemon_set_is_observed_when_created_and_deleted() {
     let cluster = admin(&plane).await;
     let observer = observe(&cluster).await;
     plane.apply_yaml(&manifest("agent:v1").to_string());
-    plane.kubectl(&["rollout", "status", "ds/agent"]);
+    plane.wait_until_rolled_out("agent", 3);
     agrees(&observer, &cluster).await;
     assert_eq!(observer.look(|view| view.snapshot.pods.len()), 3);
     plane.kubectl(&["delete", "ds", "agent"]);
