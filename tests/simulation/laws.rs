@@ -214,6 +214,11 @@ impl LawChecker {
         self.live(store).into_iter().find(|live| owners.contains(&live.uid)).map(|live| live.key)
     }
 
+    /// Number of nodes that may be disturbed at the same time, if the DaemonSets share a budget.
+    pub(crate) fn shared_limit(&self, rules: &Rules) -> Option<u64> {
+        self.shared.limit(rules)
+    }
+
     fn look_at_pods(&mut self, live: &[DaemonSet], store: &Store, now: Timestamp) {
         self.nodes.look(live, store, now);
         self.shared.look(live, &self.policy, (store, &self.nodes), now);

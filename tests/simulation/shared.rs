@@ -86,6 +86,11 @@ impl SharedLaws {
         self.desired = self.desired.max(desired.len() as u64);
     }
 
+    /// Number of nodes that may be disturbed at the same time, if the DaemonSets share a budget.
+    pub(crate) fn limit(&self, rules: &Rules) -> Option<u64> {
+        Some(share(rules.shared_budget.as_ref()?, self.desired).max(1))
+    }
+
     /// The law that is broken if this pod is deleted now.
     pub(crate) fn broken(
         &self,
@@ -95,7 +100,7 @@ impl SharedLaws {
         now: Timestamp,
     ) -> Option<String> {
         let Replacement { pod, live, all, down, target } = *replacement;
-        let limit = share(rules.shared_budget.as_ref()?, self.desired).max(1);
+        let limit = self.limit(rules)?;
         let node = pod.node()?;
         let rolling = self.rolling(all, target, store);
         let others = || rolling.iter().copied().filter(|other| other.key != live.key);
