@@ -220,3 +220,30 @@ fn pipelines_of_merge_requests_have_no_token_that_writes() {
     }
     assert_eq!(jobs, 1);
 }
+
+/// The version of Go that a module asks for.
+fn go_of(module: &Path) -> Vec<u32> {
+    let module = text(module);
+    let version = module.lines().find_map(|line| line.strip_prefix("go ")).unwrap();
+    version.split('.').map(|number| number.parse().unwrap()).collect()
+}
+
+/// With an older one, Go downloads another during the job, or fails if `GOTOOLCHAIN` is `local`.
+#[test]
+fn workflows_install_the_newest_go_that_a_module_asks_for() {
+    let modules = ["tests/control_plane/tools", "tests/pipelines"].into_iter();
+    let modules = modules.flat_map(|folder| files(folder, &["/go.mod"]));
+    let newest = modules.map(|module| go_of(&module)).max().unwrap();
+    let (mut installed, mut named) = (0, 0);
+    for path in files(".github", &[".yml"]) {
+        for line in text(&path).lines() {
+            installed += usize::from(line.contains("uses: actions/setup-go@"));
+            if let Some(module) = line.trim().strip_prefix("go-version-file: ") {
+                let version = go_of(&Path::new(ROOT).join(module));
+                assert_eq!(version, newest, "{}: {module}", path.display());
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 0 && named == installed, "{named} of {installed}");
+}

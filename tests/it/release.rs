@@ -237,6 +237,15 @@ fn a_fresh_machine_has_its_first_plan_after_two_commands() {
 }
 
 #[test]
+fn a_list_of_components_made_by_hand_is_that_of_the_release() {
+    let finished = finished();
+    let run = finished.sandbox.run(release("sbom", &[native().as_ref()]));
+    assert_eq!(run.code, Some(0), "{run}");
+    let file = finished.path(&format!("ds-plan-{VERSION}-{}.cdx.json", native()));
+    assert_eq!(run.stdout, fs::read_to_string(file).unwrap());
+}
+
+#[test]
 fn the_list_of_components_has_every_package_with_its_digest() {
     let file = finished().path(&format!("ds-plan-{VERSION}-{}.cdx.json", native()));
     let list: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();

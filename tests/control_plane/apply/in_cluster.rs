@@ -349,7 +349,8 @@ fn credentials_are_only_in_the_containers_that_need_them() {
         assert_eq!(mounts(clone), ["git", "tmp", "deploy-key"]);
         assert_eq!(mounts(program), ["git", "token"]);
         assert!(!program["env"].to_string().contains("secretKeyRef"));
-        assert_eq!(program["image"], "registry.example.com/ds-plan:0.1.0");
+        let image = format!("ghcr.io/your-org/ds-plan:v{}", env!("CARGO_PKG_VERSION"));
+        assert_eq!(program["image"], image);
         seen.push(program["name"].as_str().unwrap().to_owned());
     }
     assert_eq!(seen, ["drift", "resume", "apply"]);

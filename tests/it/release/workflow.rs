@@ -4,15 +4,20 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::sandbox::{Run, Sandbox};
 
 use super::{ROOT, VERSION, finished, script};
 
+/// The release workflow.
+fn workflow() -> Value {
+    let file = Path::new(ROOT).join(".github/workflows/release.yml");
+    serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
 /// The shell of a step, by its job and name.
 fn step(job: &str, name: &str) -> String {
-    let file = Path::new(ROOT).join(".github/workflows/release.yml");
-    let workflow: Value = serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let workflow = workflow();
     assert_eq!(workflow["defaults"]["run"]["shell"], "bash", "`ran` sets `pipefail`, as this does");
     let steps = workflow["jobs"][job]["steps"].as_array().unwrap();
     let found = steps.iter().find(|step| step["name"] == name).unwrap();
@@ -152,12 +157,18 @@ fn another_image_than_the_packaged_one_stops_the_release() {
 /// `ref_type` is `tag` also for a run that was started by hand on a tag.
 #[test]
 fn a_run_that_was_started_by_hand_publishes_nothing() {
-    let file = Path::new(ROOT).join(".github/workflows/release.yml");
-    let workflow: Value = serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let workflow = workflow();
     let writes = |job: &&Value| job.get("environment").is_some();
     let jobs: Vec<&Value> = workflow["jobs"].as_object().unwrap().values().filter(writes).collect();
     let [publish] = jobs[..] else { panic!("{jobs:?}") };
     assert_eq!(publish["if"], "github.event_name == 'push' && github.ref_type == 'tag'");
+}
+
+/// `vVERSION-action` is set after a release, on another commit. Of the patterns that match a tag, the
+/// last one decides.
+#[test]
+fn the_tag_for_users_of_the_action_starts_no_release() {
+    assert_eq!(workflow()["on"]["push"], json!({"tags": ["v*", "!v*-action"]}));
 }
 
 /// Any workflow of the repository could sign a statement: the one that makes releases is named.
