@@ -48,6 +48,7 @@ mod schemas;
 mod secrets;
 mod shared_budget;
 mod snapshot;
+mod speed;
 mod status;
 mod step_wave;
 mod steps;

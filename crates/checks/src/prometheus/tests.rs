@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use daemonset::model::{CheckEndpoint, DaemonSetKey, NodeName, Soak};
+use proptest::prelude::*;
+use proptest::sample::Index;
 
 use super::*;
 
@@ -125,4 +127,91 @@ fn the_request_is_a_form() {
         "query=up%7Ba%3D%22%26%22%7D%20%3E%201&start=1970%2D01%2D01T00%3A16%3A40Z\
          &end=1970%2D01%2D01T00%3A18%3A40Z&step=60"
     );
+}
+
+/// Answers to damage: two that are read, one that says why there is none.
+fn answers() -> Vec<String> {
+    let rows = r#"[{"metric":{"node":"a"},"values":[[1000,"1"],[1060.5,"NaN"],[1120,"+Inf"]]},
+        {"metric":{},"values":[[1000,"-2.5e-3"],[1060,"1"]]}]"#;
+    let warned = r#","warnings":["one store is missing"],"infos":["i"]}"#;
+    let matrix = matrix(rows);
+    let with_warnings = format!("{}{warned}", matrix.strip_suffix('}').unwrap());
+    let error = r#"{"status":"error","errorType":"bad_data","error":"1:5: parse error"}"#;
+    vec![matrix, with_warnings, error.to_owned()]
+}
+
+/// What is difficult for a reader of an answer.
+const PIECES: [&[u8]; 20] = [
+    b"",
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b",",
+    b":",
+    b"\"",
+    b"\\",
+    b"null",
+    b"1e999",
+    b"-1",
+    b"999,\"1\"],[",
+    b"1060",
+    b"\"-Inf\"",
+    b"\"warnings\":[\"\\u001b\"],",
+    b"\\ud800",
+    b"\x1b[2J\n",
+    b"\xff",
+    b"<html>",
+];
+
+/// A place, how many bytes are replaced there, by which piece, and how often that is written.
+type Damage = (Index, usize, usize, usize);
+
+fn damages() -> impl Strategy<Value = Vec<Damage>> {
+    prop::collection::vec((any::<Index>(), 0..20_usize, 0..PIECES.len(), 0..4_usize), 1..6)
+}
+
+fn damaged(answer: &str, damages: &[Damage]) -> Vec<u8> {
+    let mut bytes = answer.as_bytes().to_vec();
+    for (at, length, piece, times) in damages {
+        let at = at.index(bytes.len() + 1);
+        let end = (at + length).min(bytes.len());
+        bytes.splice(at..end, PIECES[*piece].repeat(*times));
+    }
+    bytes
+}
+
+proptest! {
+    /// An answer is read, and keeps to the question; or it is refused with one line that is safe to
+    /// show.
+    #[test]
+    fn a_damaged_answer_is_read_or_refused(
+        answer in prop::sample::select(answers()),
+        damages in damages(),
+    ) {
+        let bytes = damaged(&answer, &damages);
+        let (from, question) = (Address::read("https://prom.example").unwrap(), question(120));
+        let mut messages = vec![refusal(503, &bytes, &from).to_string()];
+        match read(&bytes, &question, &from) {
+            Ok(CheckSeries { step, series, warnings }) => {
+                prop_assert_eq!(step, 60);
+                let (first, last) = (1_000_000 - TOLERANCE, 1_120_000 + TOLERANCE);
+                for Series { labels: _, points } in series {
+                    let times = points.iter().map(|(at, _)| at.as_millisecond());
+                    let times: Vec<i64> = times.collect();
+                    prop_assert!(times.iter().all(|at| (first..=last).contains(at)), "{:?}", times);
+                    prop_assert!(times.is_sorted_by(|one, next| one < next), "{:?}", times);
+                }
+                prop_assert!(warnings.len() <= MOST_WARNINGS, "{:?}", warnings);
+                prop_assert!(!warnings.concat().contains(char::is_control), "{:?}", warnings);
+            }
+            Err(problem) => messages.push(problem.to_string()),
+        }
+        for message in messages {
+            prop_assert!(message.starts_with("https://prom.example "), "{}", message);
+            prop_assert!(!message.contains(char::is_control), "{}", message);
+            // A character of an answer may be spelled out.
+            prop_assert!(message.len() < 5_000, "{}", message);
+        }
+    }
 }
