@@ -258,6 +258,9 @@ fn rollback_hints(error: &RollbackError) -> Vec<String> {
         | RollbackError::Unreadable { .. } => {
             vec!["list the revisions: `ds-plan history`".into()]
         }
+        RollbackError::AmbiguousCommit { .. } => {
+            vec!["give more characters of the one that is meant".into()]
+        }
         RollbackError::FieldsStay { .. } => {
             vec!["remove those fields too: `--force-conflicts=MANAGER`".into()]
         }

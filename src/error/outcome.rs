@@ -145,6 +145,7 @@ fn of_rollback(error: &RollbackError) -> Exit {
         RollbackError::NoSuchRevision(_)
         | RollbackError::NothingBefore(_)
         | RollbackError::NoRevisionOf { .. }
+        | RollbackError::AmbiguousCommit { .. }
         | RollbackError::Unreadable { .. }
         | RollbackError::LiveObject(_) => Exit::Failed,
         RollbackError::FieldsStay { .. } => Exit::Blocked,

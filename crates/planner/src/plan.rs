@@ -83,7 +83,7 @@ pub use lock::LockStatus;
 pub use measures::{Measured, RolloutState, measures};
 pub use object::masked;
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
-pub(crate) use pause::{goes_back_from, restored_at};
+pub(crate) use pause::{goes_back_from, noted_from, restored_at};
 pub use policy_progress::{PolicyProgress, StepApproval};
 pub use prune::{source_paths, source_repository};
 pub use reason::{Age, NotReadyNode, PodNotReady, Reason};

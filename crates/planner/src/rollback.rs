@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use crate::annotations::COMMIT_ANNOTATION;
 use crate::digest::template_digest;
 use crate::live_object::{LiveObjectError, pause, with_template};
-use crate::plan::{FieldOwner, NoSuchRevision, PauseState, PausedRollout, Plan, after_apply};
+use crate::plan::{
+    FieldOwner, NoSuchRevision, PauseState, PausedRollout, Plan, after_apply, noted_from,
+};
 use crate::rollout::{ObservedCluster, is_rolling_back};
 use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetKey, DesiredDaemonSet, OnFailure, PodTemplate,
-    Revision, RevisionName, RevisionNumber, Snapshot,
+    Revision, RevisionName, RevisionNumber, RevisionRef, Snapshot, is_commit_id, short_commit,
 };
 
 /// A DaemonSet cannot be rolled back.
@@ -29,6 +31,19 @@ pub enum RollbackError {
         daemon_set: DaemonSetKey,
         /// The commit that was requested.
         commit: String,
+    },
+    /// Several versions match, and the latest revisions of them differ.
+    #[error(
+        "{commit} is short for several versions that {daemon_set} was applied from: {}",
+        versions.join(", ")
+    )]
+    AmbiguousCommit {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// The commit that was requested.
+        commit: String,
+        /// The versions that match.
+        versions: Vec<String>,
     },
     /// The template in a revision cannot be read.
     #[error("the template of revision {revision} cannot be read")]
@@ -78,7 +93,17 @@ pub fn rollback(
 ) -> Result<Rollback, RollbackError> {
     let pause = pause(live)?;
     let own = controlled(snapshot, live);
-    let (template, revision) = target(&own, live, pause.as_ref(), wanted)?;
+    let revision = match wanted {
+        WantedRevision::Before => {
+            let before = before(&own, live, pause.as_ref(), noted_from(live, snapshot));
+            before.ok_or_else(|| RollbackError::NothingBefore(live.key.clone()))?
+        }
+        WantedRevision::Number(number) => numbered(&own, live, *number)?,
+        WantedRevision::Commit(commit) => of_commit(&own, live, commit)?,
+    };
+    let template = template_of(&revision.data).unwrap_or_default();
+    let template: PodTemplate = serde_json::from_value(template)
+        .map_err(|source| RollbackError::Unreadable { revision: revision.name.clone(), source })?;
     let mut desired = with_template(live, pause.as_ref(), &template)?;
     set_change_cause(&mut desired, revision);
     let undone = undone(&own, live, pause.as_ref(), revision);
@@ -133,56 +158,82 @@ fn newest<'s>(own: &[&'s Revision]) -> Option<&'s Revision> {
 #[derive(Clone, Debug)]
 pub enum WantedRevision {
     /// The previous one; for a paused rollout, the one before it, which is live again if the rollout
-    /// was aborted or waits.
+    /// was aborted or waits; for a surge that was interrupted, the one before it, too.
     Before,
     /// The one with this number.
     Number(RevisionNumber),
-    /// The latest one of a commit whose id begins with this text.
+    /// The latest one of the commit with this id, or of the only one whose id begins with it. A version
+    /// that is no commit is named in full, or as `history` shows it.
     Commit(String),
 }
 
-/// The template to roll back to, and its revision.
-fn target<'s>(
+/// The last good revision, if a rollout of another one is unfinished; else the previous one.
+///
+/// `noted` is the last good one of an unfinished rollout of the live template, as its note has it. If that is
+/// the live one itself, the rollout only completed an earlier one.
+fn before<'s>(
     own: &[&'s Revision],
     live: &DaemonSet,
     pause: Option<&PausedRollout>,
-    wanted: &WantedRevision,
-) -> Result<(PodTemplate, &'s Revision), RollbackError> {
+    noted: Option<&RevisionRef>,
+) -> Option<&'s Revision> {
     let is_live = |it: &Revision| matches(live.spec.template.raw(), &it.data, Matching::Tolerant);
-    let aborted = pause.is_some_and(|pause| pause.state == PauseState::Aborted);
+    let named = |from: &RevisionRef| own.iter().find(|it| it.name == from.name).copied();
+    let previous = || own.iter().rfind(|it| !is_live(it)).copied();
+    let Some(pause) = pause else {
+        let noted = noted.and_then(named).filter(|it| !is_live(it));
+        return noted.or_else(previous);
+    };
     // Never forward: to the template that failed, or to the one whose rollout waits.
-    let came_from = pause.and_then(|pause| pause.from.as_ref());
-    let came_from = came_from.and_then(|from| own.iter().find(|it| it.name == from.name));
-    let found = match wanted {
-        WantedRevision::Before if came_from.is_some() => came_from,
-        WantedRevision::Before if aborted => own.iter().rfind(|it| is_live(it)),
-        WantedRevision::Before => own.iter().rfind(|it| !is_live(it)),
-        // Of several, the last by name, as `history` shows it.
-        WantedRevision::Number(number) => own.iter().rfind(|it| it.number == *number),
-        WantedRevision::Commit(commit) => own.iter().rfind(|it| is_of(it, commit)),
-    };
-    let Some(&revision) = found else {
-        let known = own.iter().map(|it| it.number).collect();
-        return Err(match wanted {
-            WantedRevision::Number(number) => {
-                NoSuchRevision { daemon_set: live.key.clone(), number: *number, known }.into()
-            }
-            WantedRevision::Before => RollbackError::NothingBefore(live.key.clone()),
-            WantedRevision::Commit(commit) => {
-                let (daemon_set, commit) = (live.key.clone(), commit.clone());
-                RollbackError::NoRevisionOf { daemon_set, commit }
-            }
-        });
-    };
-    let template = template_of(&revision.data).unwrap_or_default();
-    let template = serde_json::from_value(template)
-        .map_err(|source| RollbackError::Unreadable { revision: revision.name.clone(), source })?;
-    Ok((template, revision))
+    let from = pause.from.as_ref().and_then(named);
+    match pause.state {
+        PauseState::Aborted => from.or_else(|| own.iter().rfind(|it| is_live(it)).copied()),
+        PauseState::Paused | PauseState::Waiting => from.or_else(previous),
+    }
 }
 
-/// Whether a revision was applied from this commit.
-fn is_of(revision: &Revision, commit: &str) -> bool {
-    commits(revision).any(|one| one.starts_with(commit))
+/// The revision with this number; of several, the last by name, as `history` shows it.
+fn numbered<'s>(
+    own: &[&'s Revision],
+    live: &DaemonSet,
+    number: RevisionNumber,
+) -> Result<&'s Revision, NoSuchRevision> {
+    own.iter().rfind(|it| it.number == number).copied().ok_or_else(|| {
+        let known = own.iter().map(|it| it.number).collect();
+        NoSuchRevision { daemon_set: live.key.clone(), number, known }
+    })
+}
+
+/// The latest revision of a commit. A version that is exactly this text comes before those that it is
+/// short for.
+fn of_commit<'s>(
+    own: &[&'s Revision],
+    live: &DaemonSet,
+    commit: &str,
+) -> Result<&'s Revision, RollbackError> {
+    let recorded: BTreeSet<&str> = own.iter().flat_map(|it| commits(it)).collect();
+    let is_exact = recorded.contains(commit);
+    let is_meant =
+        |version: &str| if is_exact { version == commit } else { is_short(commit, version) };
+    let versions: Vec<&str> = recorded.into_iter().filter(|version| is_meant(version)).collect();
+    let latest = |version: &&str| own.iter().rfind(|it| commits(it).any(|one| one == *version));
+    let mut found: Vec<&'s Revision> = versions.iter().filter_map(latest).copied().collect();
+    found.dedup_by(|a, b| a.name == b.name);
+    let (daemon_set, commit) = (live.key.clone(), commit.to_owned());
+    match found[..] {
+        [] => Err(RollbackError::NoRevisionOf { daemon_set, commit }),
+        [revision] => Ok(revision),
+        [_, _, ..] => {
+            let versions = versions.into_iter().map(str::to_owned).collect();
+            Err(RollbackError::AmbiguousCommit { daemon_set, commit, versions })
+        }
+    }
+}
+
+/// Whether the text is short for this version: the first characters of the id of a commit, or what
+/// `history` shows. `ID-dirty` is not of the commit `ID`.
+fn is_short(text: &str, version: &str) -> bool {
+    (is_commit_id(version) && version.starts_with(text)) || short_commit(version) == text
 }
 
 fn last_commit(revision: &Revision) -> Option<String> {
@@ -238,174 +289,4 @@ pub fn unfinished(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use daemonset::controller::test_cluster::{Cluster, at, labels};
-    use daemonset::model::RevisionRef;
-
-    /// A DaemonSet with a revision of each image, the last one live, applied from commits `a1`,
-    /// `b2`, ….
-    fn applied(images: &[&str]) -> Cluster {
-        let mut cluster = Cluster::of(1);
-        for image in images {
-            cluster.set_image(image);
-            cluster.sync();
-        }
-        cluster.revisions.sort_by_key(|revision| revision.number);
-        for (revision, commit) in cluster.revisions.iter_mut().zip(["a1", "b2", "c3"]) {
-            revision.annotations =
-                labels([(COMMIT_ANNOTATION, commit), (CHANGE_CAUSE_ANNOTATION, commit)]);
-            revision.created = Some(at(1000 + revision.number.0));
-        }
-        cluster
-    }
-
-    fn image(rollback: &Rollback) -> String {
-        rollback.desired.spec.template.raw()["spec"]["containers"][0]["image"].to_string()
-    }
-
-    fn rolled_back(cluster: &Cluster, wanted: &WantedRevision) -> Result<Rollback, RollbackError> {
-        let snapshot = cluster.snapshot();
-        rollback(&snapshot, &snapshot.daemon_sets[0], wanted)
-    }
-
-    #[test]
-    fn a_revision_is_chosen_by_place_number_or_commit() {
-        let cluster = applied(&["v1", "v2", "v3"]);
-        for (wanted, image_wanted, commit) in [
-            (WantedRevision::Before, "\"v2\"", "b2"),
-            (WantedRevision::Number(RevisionNumber(1)), "\"v1\"", "a1"),
-            (WantedRevision::Commit("a".to_owned()), "\"v1\"", "a1"),
-        ] {
-            let done = rolled_back(&cluster, &wanted).unwrap();
-            assert_eq!(image(&done), image_wanted, "{wanted:?}");
-            assert_eq!(done.version.as_deref(), Some(commit), "{wanted:?}");
-            let cause = done.desired.annotations.get(CHANGE_CAUSE_ANNOTATION);
-            assert_eq!(cause, Some(commit), "the cause of the revision comes back, {wanted:?}");
-        }
-    }
-
-    #[test]
-    fn of_two_revisions_with_one_number_it_is_that_of_history() {
-        let mut cluster = applied(&["v1", "v2", "v3"]);
-        cluster.revisions[0].number = RevisionNumber(2);
-        let last = cluster.revisions[..2].iter().max_by(|a, b| a.name.cmp(&b.name)).unwrap();
-        let commit = last_commit(last);
-        let done = rolled_back(&cluster, &WantedRevision::Number(RevisionNumber(2))).unwrap();
-        assert_eq!(done.version, commit);
-    }
-
-    /// Cases: the commits of the three revisions, the live one with the commit of the object, and the
-    /// commit that git certainly declares.
-    #[test]
-    fn a_commit_is_named_only_if_git_certainly_declares_it() {
-        let number = |number| WantedRevision::Number(RevisionNumber(number));
-        for (case, recorded, (live, commit), wanted, certain) in [
-            ("applied", ["a1", "b2", "c3"], ("v3", "c3"), WantedRevision::Before, true),
-            ("two commits", ["a1", "b2", "c3,d4"], ("v3", "d4"), WantedRevision::Before, true),
-            ("without a commit", ["", "b2", "c3"], ("v3", "c3"), number(1), true),
-            ("an undo before", ["a1", "b2", "c3"], ("v2", "b2"), number(1), false),
-            ("reverted in git", ["a1,d4", "b2", "c3"], ("v3", "c3"), number(1), false),
-            ("edited after an undo", ["a1", "b2", "b2"], ("v3", "b2"), number(1), false),
-            ("edited and back", ["a1", "c3", "c3"], ("v3", "c3"), WantedRevision::Before, false),
-            ("undone by kubectl", ["a1", "b2", "c3"], ("v2", "c3"), number(3), false),
-        ] {
-            let mut cluster = applied(&["v1", "v2", "v3"]);
-            for (revision, commits) in cluster.revisions.iter_mut().zip(recorded) {
-                revision.annotations = labels([(COMMIT_ANNOTATION, commits)]);
-            }
-            cluster.set_image(live);
-            cluster.daemon_set.annotations = labels([(COMMIT_ANNOTATION, commit)]);
-            let done = rolled_back(&cluster, &wanted).unwrap();
-            assert_eq!(done.undone.as_deref(), certain.then_some(commit), "{case}");
-        }
-        let mut cluster = applied(&["v1", "v2"]);
-        cluster.daemon_set.annotations = labels([(COMMIT_ANNOTATION, "b2")]);
-        cluster.revisions[0].created = cluster.revisions[1].created;
-        let done = rolled_back(&cluster, &WantedRevision::Before).unwrap();
-        assert_eq!(done.undone, None, "either may be the newer one");
-    }
-
-    #[test]
-    fn a_revision_that_does_not_exist_is_an_error() {
-        let cluster = applied(&["v1", "v2"]);
-        let error = |wanted| rolled_back(&cluster, &wanted).unwrap_err();
-        let unknown = error(WantedRevision::Number(RevisionNumber(9)));
-        assert!(matches!(unknown, RollbackError::NoSuchRevision(_)), "{unknown}");
-        let unknown = error(WantedRevision::Commit("ff".to_owned()));
-        assert!(matches!(unknown, RollbackError::NoRevisionOf { .. }), "{unknown}");
-        let first = rolled_back(&applied(&["v1"]), &WantedRevision::Before).unwrap_err();
-        assert!(matches!(first, RollbackError::NothingBefore(_)), "{first}");
-    }
-
-    /// Pauses a rollout of commit `b2`.
-    fn paused(
-        cluster: &mut Cluster,
-        state: PauseState,
-        from: Option<RevisionRef>,
-    ) -> PausedRollout {
-        let pause = PausedRollout {
-            state,
-            declared: serde_json::json!({"type": "RollingUpdate"}),
-            plan_digest: "digest".to_owned(),
-            from,
-            since: cluster.now,
-            commit: Some("b2".to_owned()),
-            by: None,
-            failed: None,
-            target: None,
-            waits_for: Vec::new(),
-            failed_gate: None,
-        };
-        cluster.set_on_delete();
-        let text = serde_json::to_string(&pause).unwrap();
-        cluster.daemon_set.annotations = labels([(crate::annotations::ROLLOUT_ANNOTATION, &text)]);
-        pause
-    }
-
-    /// A waiting rollout has two versions besides the live one: that of its canaries, and that of
-    /// the rollout before it, which was abandoned.
-    #[test]
-    fn a_paused_rollout_goes_back_to_where_it_came_from() {
-        for (state, live) in [
-            (PauseState::Waiting, "v1"),
-            (PauseState::Waiting, "v3"),
-            (PauseState::Paused, "v3"),
-            (PauseState::Aborted, "v1"),
-        ] {
-            let mut cluster = applied(&["v1", "v2", "v3"]);
-            let from = RevisionRef::from(&cluster.revisions[0]);
-            cluster.set_image(live);
-            paused(&mut cluster, state, Some(from));
-            let done = rolled_back(&cluster, &WantedRevision::Before).unwrap();
-            assert_eq!(image(&done), "\"v1\"", "{state:?}, live {live}");
-        }
-    }
-
-    #[test]
-    fn after_an_abort_the_revision_before_is_the_live_one() {
-        let mut cluster = applied(&["v1", "v2"]);
-        cluster.set_image("v1");
-        let pause = paused(&mut cluster, PauseState::Aborted, None);
-        let done = rolled_back(&cluster, &WantedRevision::Before).unwrap();
-        assert_eq!(image(&done), "\"v1\"", "never forward to the template that failed");
-        assert_eq!(done.undone.as_deref(), Some("b2"), "git still declares it");
-        assert_eq!(done.desired.raw["spec"]["updateStrategy"], pause.declared);
-    }
-
-    #[test]
-    fn fields_of_others_that_stay_are_refused() {
-        let cluster = applied(&["v1", "v2"]);
-        let snapshot = cluster.snapshot();
-        let live = &snapshot.daemon_sets[0];
-        let mut desired = with_template(live, None, &live.spec.template).unwrap();
-        let same = [desired.clone()];
-        let plan = crate::plan::plan(crate::plan::Input::of(&snapshot, &same));
-        check_exact(&plan, &desired).unwrap();
-        let mut other = live.spec.template.raw().clone();
-        other["spec"]["hostNetwork"] = true.into();
-        desired.spec.template = serde_json::from_value(other).unwrap();
-        let error = check_exact(&plan, &desired).unwrap_err();
-        assert!(matches!(error, RollbackError::FieldsStay { .. }), "{error}");
-    }
-}
+mod tests;

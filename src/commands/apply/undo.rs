@@ -22,10 +22,10 @@ use source::FilesVersion;
 
 /// Roll back to an earlier revision, in waves
 ///
-/// Without a revision: to the last good one. That is the one before a rollout that is paused, waits
-/// or was aborted; without such a rollout, the previous revision. It waits for no soak, window or
-/// approval. Git still declares what was undone: the commit up to which to revert is printed, if it
-/// is certain.
+/// Without a revision: to the last good one. That is the one before a rollout that is paused, waits,
+/// or was aborted or interrupted; without such a rollout, the previous revision. It waits for no
+/// soak, window or approval. Git still declares what was undone: the commit up to which to revert is
+/// printed, if it is certain.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Roll back to the revision with this number; `ds-plan history` lists them
@@ -33,6 +33,9 @@ pub(crate) struct Args {
     to_revision: Option<i64>,
 
     /// Roll back to the latest revision of this commit
+    ///
+    /// Its id, or the first characters if no other commit of a revision begins with them. Uncommitted
+    /// files are of no commit: write out `ID-dirty`.
     #[arg(long, value_name = "SHA", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     to_commit: Option<String>,
 

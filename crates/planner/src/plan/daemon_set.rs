@@ -15,7 +15,7 @@ use super::document::{
 use super::guards::{Judged, guards};
 use super::input::Detail;
 use super::nodes::{self, Described, PlannedNodes};
-use super::pause::{LeftoverPause, PausedRollout, as_declared};
+use super::pause::{LeftoverPause, PausedRollout, as_declared, noted_from};
 use super::reason::Reason;
 use super::secrets::ShownValues;
 use super::shared::{self, Sharing};
@@ -344,17 +344,14 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
     Rollout { nodes, schedule, idle }
 }
 
-/// The hash of the last good template: that of the paused rollout's start, else the live one.
+/// The hash of the last good template: that of the unfinished rollout's start, else the live one.
 fn last_good(live: Option<&DaemonSet>, snapshot: &Snapshot) -> Option<RevisionHash> {
     let live = live?;
-    let pause = PausedRollout::readable(live);
-    // A surge that was interrupted has no pause.
-    let template = || template_digest(live.spec.template.raw());
-    let note = snapshot.steps_note(&live.key).filter(|note| note.is_unfinished(&template()));
-    let from = pause.and_then(|pause| pause.from).or_else(|| note?.from.clone());
+    let paused_from = PausedRollout::readable(live).and_then(|pause| pause.from);
+    let from = paused_from.as_ref().or_else(|| noted_from(live, snapshot));
     let in_namespace = snapshot.revisions_in(&live.key.namespace);
     let revisions = Claims::of(&Owner::from(live), in_namespace).claimed;
-    let is_good = |revision: &&&Revision| match &from {
+    let is_good = |revision: &&&Revision| match from {
         Some(from) => revision.name == from.name,
         None => matches(live.spec.template.raw(), &revision.data, Matching::Tolerant),
     };

@@ -19,7 +19,7 @@ use crate::digest::template_digest;
 use crate::steps::WaitsFor;
 use crate::time::next_whole_second;
 use daemonset::model::{
-    DaemonSet, FIELD_MANAGER, PolicySpec, RevisionRef, UpdateStrategy, short_commit,
+    DaemonSet, FIELD_MANAGER, PolicySpec, RevisionRef, Snapshot, UpdateStrategy, short_commit,
 };
 
 /// The type of the update strategy, in the `fieldsV1` of `managedFields`.
@@ -118,6 +118,14 @@ impl PausedRollout {
     pub(crate) fn readable(live: &DaemonSet) -> Option<Self> {
         Self::of(live).ok().flatten()
     }
+}
+
+/// The last good revision, as it is noted for a rollout of the live template that has not ended. A surge
+/// that was interrupted has no pause that would say so.
+pub(crate) fn noted_from<'s>(live: &DaemonSet, snapshot: &'s Snapshot) -> Option<&'s RevisionRef> {
+    let note = snapshot.steps_note(&live.key)?;
+    let template = template_digest(live.spec.template.raw());
+    note.from.as_ref().filter(|_| note.is_unfinished(&template))
 }
 
 /// The digest of the template that failed, if a rollout of `template` is the way back from it: the last good

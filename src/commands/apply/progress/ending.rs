@@ -134,24 +134,46 @@ pub(super) fn ways(ending: &Ending, key: &DaemonSetKey, undo: SuggestedUndo) -> 
             ways
         }
         Outcome::Interrupted { paused: false } => vec![on.to_owned()],
-        Outcome::Stale { change: Interference::Template { restarted: true, .. }, paused: true } => {
-            vec![
-                "to resume, and restart all pods: run it again".to_owned(),
-                "to resume without the restart: run it again with \
-                 --force-conflicts=kubectl-rollout"
-                    .to_owned(),
-                back,
-                release,
-            ]
+        Outcome::Stale { change, paused: true } => while_paused(change, back, release),
+        Outcome::Stale { change, paused: false } => not_paused(change, back),
+        Outcome::Done | Outcome::Gone { .. } | Outcome::LockLost | Outcome::Failed { .. } => {
+            Vec::new()
         }
-        Outcome::Stale { paused: true, .. } => {
+    }
+}
+
+/// The next steps after another client has changed a DaemonSet that is still paused.
+fn while_paused(change: &Interference, back: String, release: String) -> Vec<String> {
+    match change {
+        Interference::Template { restarted: true, .. } => vec![
+            "to resume, and restart all pods: run it again".to_owned(),
+            "to resume without the restart: run it again with --force-conflicts=kubectl-rollout"
+                .to_owned(),
+            back,
+            release,
+        ],
+        Interference::Template { restarted: false, .. }
+        | Interference::Strategy
+        | Interference::Pause => {
             vec!["to resume: review the new plan and apply it".to_owned(), back, release]
         }
-        Outcome::Done
-        | Outcome::Stale { paused: false, .. }
-        | Outcome::Gone { .. }
-        | Outcome::LockLost
-        | Outcome::Failed { .. } => Vec::new(),
+    }
+}
+
+/// The same for one that is not paused: the controller may replace pods, and no run watches them. Undo is
+/// for the target of the run only: from another template, it would lead to one that is not proven.
+fn not_paused(change: &Interference, back: String) -> Vec<String> {
+    match change {
+        Interference::Strategy => vec![
+            "the DaemonSet controller continues by itself".to_owned(),
+            "to pause it and resume: run it again; roll needs OnDelete first".to_owned(),
+            back,
+        ],
+        Interference::Template { .. } | Interference::Pause => vec![
+            "if its strategy is RollingUpdate, the DaemonSet controller continues by itself"
+                .to_owned(),
+            "to continue: review the new plan and run it again".to_owned(),
+        ],
     }
 }
 
@@ -291,12 +313,48 @@ mod tests {
                     back,
                 ],
             ),
-            (
-                Outcome::Stale { change: Interference::Strategy, paused: false },
-                vec!["stopped: the update strategy was changed", first, last, replaced],
-            ),
         ] {
             assert_eq!(words(outcome), want);
+        }
+    }
+
+    /// Cases: the change, whether the DaemonSet is paused, and the next steps.
+    #[test]
+    fn after_a_change_by_another_client_the_end_says_who_continues() {
+        let template = |restarted| Interference::Template { revision: None, restarted };
+        let back = "to roll back: ds-apply undo log/agent";
+        let release = "to let the controller continue by itself: ds-apply release log/agent";
+        let planned = ["to resume: review the new plan and apply it", back, release];
+        let restarted = [
+            "to resume, and restart all pods: run it again",
+            "to resume without the restart: run it again with --force-conflicts=kubectl-rollout",
+            back,
+            release,
+        ];
+        let continues = [
+            "the DaemonSet controller continues by itself",
+            "to pause it and resume: run it again; roll needs OnDelete first",
+            back,
+        ];
+        let may_continue = [
+            "if its strategy is RollingUpdate, the DaemonSet controller continues by itself",
+            "to continue: review the new plan and run it again",
+        ];
+        for (change, paused, want) in [
+            (template(true), true, &restarted[..]),
+            (template(false), true, &planned[..]),
+            (Interference::Strategy, true, &planned[..]),
+            (Interference::Pause, true, &planned[..]),
+            (Interference::Strategy, false, &continues[..]),
+            (template(true), false, &may_continue[..]),
+            (template(false), false, &may_continue[..]),
+            (Interference::Pause, false, &may_continue[..]),
+        ] {
+            let case = format!("{change}, paused: {paused}");
+            let outcome = Outcome::Stale { change, paused };
+            let ending = Ending { outcome, replaced: Vec::new(), left: BTreeMap::new() };
+            let key = DaemonSetKey::new("log", "agent");
+            assert_eq!(ways(&ending, &key, SuggestedUndo::Previous), want, "{case}");
         }
     }
 
