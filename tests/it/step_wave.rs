@@ -1,5 +1,5 @@
 //! `ds-apply step --wave`: one domain of one step after the other, by the numbers that the plan
-//! shows.
+//! shows. Also `roll` and `step` after a failure.
 
 use serde_json::json;
 use testkit::fixture::{AGENT, cluster};
@@ -163,4 +163,30 @@ fn a_policy_that_does_not_select_the_daemon_set_is_reported() {
     let run = sandbox.ds_apply(&format!("{roll} --policy policy.yaml"));
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stderr.contains("policy.yaml:1:1: unknown kind `Rolloutpolicy`"), "{run}");
+}
+
+/// Also for a schedule of `roll`: without `--retry`, the template is replaced on no further node.
+#[test]
+fn a_template_whose_roll_failed_needs_retry() {
+    let sandbox = sandbox(POLICY);
+    let fault = "{fault: neverPulls, image: 'registry.example/agent:2'}";
+    let faults = format!("apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\nimages: [{fault}]\n");
+    sandbox.write("faults.yaml", faults);
+    let run = |flags: &str, code: i32, nodes: usize| {
+        // The pod that has failed does not use up the budget, which would be another guard.
+        let pace = "--max-unavailable 2 --fault faults.yaml";
+        let files = "--rehearse --seed 1 --snapshot now.json --save now.json";
+        let run = sandbox.ds_apply(&format!("{flags} {pace} {files}"));
+        assert_eq!((run.code, replaced(&run).len()), (Some(code), nodes), "{flags}: {run}");
+        run.to_string()
+    };
+    run("roll logging/agent", 4, 1);
+    for again in ["roll logging/agent", "step logging/agent --count 2"] {
+        let refused = run(again, 6, 0);
+        assert!(refused.contains("the rollout of this template failed before"), "{refused}");
+        assert!(refused.contains("--retry"), "{refused}");
+    }
+    // The pod that has failed is tried, and no further node.
+    run("roll logging/agent --retry", 4, 0);
+    run("step logging/agent --count 2 --retry", 4, 0);
 }

@@ -22,8 +22,8 @@ use crate::warnings;
 use cluster::Lock;
 use daemonset::controller::Owner;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, STEPS_ANNOTATION,
-    Snapshot, StepsNote,
+    DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, IntOrPercent, NodeName, PolicySpec,
+    RolloutPolicy, STEPS_ANNOTATION, Snapshot, StepsNote,
 };
 use executor::permissions::{Errand, Work};
 use manifest::Policies;
@@ -204,8 +204,9 @@ impl One<'_> {
     ) -> Result<Vec<Ending>, Error> {
         let mut snapshot = self.snapshot(session).await?;
         // The lock has the current value, even if the user may not list Leases.
-        let note = lock.note(STEPS_ANNOTATION).await;
-        snapshot.set_notes(self.key, "", note.as_deref().and_then(StepsNote::read));
+        let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
+        let steps = lock.note(STEPS_ANNOTATION).await.as_deref().and_then(StepsNote::read);
+        snapshot.set_notes(self.key, &failed, steps);
         let live = find(&snapshot, self.key)?;
         let (policy, template) =
             (self.policy_spec(live)?, template_digest(live.spec.template.raw()));
@@ -311,7 +312,7 @@ impl One<'_> {
             },
             deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
-            failed_templates: BTreeSet::new(),
+            failed_templates: snapshot.failed_templates(self.key),
             note: snapshot.steps_note(self.key).cloned(),
             approvals: snapshot.approvals.get(self.key).cloned().unwrap_or_default(),
             node_seconds: plan.node_seconds(self.key),

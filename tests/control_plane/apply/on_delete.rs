@@ -214,7 +214,30 @@ fn roll_of_a_broken_image(plane: &ControlPlane) {
     assert_eq!(seen.deleted.len(), 2);
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
     assert_eq!(fleet.nodes_of("v1").len(), NODES - 2);
+    // A schedule does not try it again on further nodes.
+    let retry = ["--max-unavailable=2", "--progress-deadline=10s", "--retry"];
+    for (command, flags, code) in [
+        ("roll", &["--dry-run"][..], 6),
+        ("roll", &[], 6),
+        ("step", &["--count=1"], 6),
+        ("roll", &retry, 4),
+        ("roll", &retry[..2], 6),
+    ] {
+        let text = output_text(&fleet.command(command, flags, code));
+        assert!(text.contains("--retry"), "{command} {flags:?}: {text}");
+        assert_eq!(fleet.nodes_of("v1").len(), NODES - 2, "{command} {flags:?}");
+    }
     assert_eq!(fleet.writes_since(lines), 0, "it only stops");
+    // `undo` is not blocked, nor the next template; the one that failed stays so.
+    fleet.command("undo", &[], 0);
+    fleet.command("roll", &["--max-unavailable=2"], 0);
+    assert_eq!(fleet.images(), ["v1".to_owned()].into());
+    for (image, code) in [("v2-bad", 6), ("v3", 0)] {
+        let applied = fleet.apply(&version("stopped", image), &[]);
+        assert_eq!(applied.status.code(), Some(code), "{image}: {}", output_text(&applied));
+    }
+    fleet.command("roll", &["--max-unavailable=2"], 0);
+    assert_eq!(fleet.images(), ["v3".to_owned()].into());
 }
 
 /// `roll` obeys the same policy: it waits for the soak of the canary, and for an approval.

@@ -115,7 +115,7 @@ impl<'w> Decision<'_, 'w> {
             Ok(good) => {
                 self.abort(target, live, &good)?;
                 self.reconcile();
-                self.remember(target)?;
+                self.remember(target.template.raw())?;
                 self.note_end(true)?;
                 Ok(self.roll_back(live, &good, failed))
             }
@@ -235,19 +235,19 @@ impl<'w> Decision<'_, 'w> {
     }
 
     /// Records the failed template on the lock. After some attempts the run continues without: the
-    /// pause annotation records it too.
-    fn remember(&mut self, target: &Target) -> Flow<()> {
-        let digest = template_digest(target.template.raw());
+    /// pause annotation records it too. `roll` has no pause: then the next one tries it again.
+    pub(super) fn remember(&mut self, template: &Value) -> Flow<()> {
+        let digest = template_digest(template);
         self.remember_or_forget(Effect::Remember { digest })
     }
 
     /// Removes the record of a failed template that is now rolled out completely. After some
     /// attempts it stays, and `--retry` is needed once more.
-    pub(super) fn forget(&mut self, target: &Target) -> Flow<()> {
-        if !self.has_failed(target.template.raw()) {
+    pub(super) fn forget(&mut self, template: &Value) -> Flow<()> {
+        if !self.has_failed(template) {
             return Ok(());
         }
-        let digest = template_digest(target.template.raw());
+        let digest = template_digest(template);
         self.remember_or_forget(Effect::Forget { digest })
     }
 
@@ -348,7 +348,7 @@ impl<'w> Decision<'_, 'w> {
         }
         self.reconcile();
         self.add_failed_gate(target, live)?;
-        self.remember(target)?;
+        self.remember(target.template.raw())?;
         self.note_end(true)?;
         Ok(self.paused_by_failure(failed, not_aborted))
     }

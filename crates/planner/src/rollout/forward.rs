@@ -89,7 +89,7 @@ impl<'w> Decision<'_, 'w> {
                     Ok(self.restore_strategy(target, &view))
                 }
                 Replacer::Controller => {
-                    self.forget(target)?;
+                    self.forget(target.template.raw())?;
                     self.note_end(false)?;
                     Ok(Halt::End(Outcome::Done))
                 }

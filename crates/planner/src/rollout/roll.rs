@@ -41,6 +41,7 @@ impl<'w> Decision<'_, 'w> {
             Paced::Clean => {
                 // A part of the nodes is no end: its approvals still count.
                 if view.outdated() == 0 {
+                    self.forget(template)?;
                     self.note_end(false)?;
                 }
                 Halt::End(Outcome::Done)
@@ -55,14 +56,18 @@ impl<'w> Decision<'_, 'w> {
         })
     }
 
-    /// The rollout of the live template has failed, and that is its end: the next run begins another one,
-    /// which needs its own approvals, and whose gates and time count from its own begin.
+    /// The rollout of the live template has failed, and that is its end: the template is recorded on the
+    /// lock, and the next run, which needs `--retry`, begins another rollout. That one needs its own
+    /// approvals, and its gates and time count from its own begin.
     pub(super) fn after_failed_roll(
         &mut self,
         failed: BTreeMap<NodeName, PodFailure>,
         live: Option<&DaemonSet>,
     ) -> Flow<Halt> {
         let live = live.ok_or_else(Halt::gone)?;
+        // Another client may have applied another one since.
+        let rolled = self.state.template.clone();
+        self.remember(rolled.as_deref().unwrap_or_else(|| live.spec.template.raw()))?;
         let is_noted = is_of(self.state.note.as_ref(), live.spec.template.raw());
         if is_noted || self.state.noting.sent.is_some() {
             self.note_end(true)?;

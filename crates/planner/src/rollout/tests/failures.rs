@@ -338,7 +338,9 @@ fn roll_only_stops() {
         run.outcome(),
         Outcome::Paused { why: PauseReason::Failed { not_aborted: None, .. } }
     ));
-    assert_eq!((run.deletes.len(), run.sim.writes.len(), run.sim.remembered.len()), (1, 0, 0));
+    assert_eq!((run.deletes.len(), run.sim.writes.len()), (1, 0));
+    let digest = template_digest(run.sim.cluster.daemon_set.spec.template.raw());
+    assert_eq!(run.sim.remembered, [digest].into());
 }
 
 #[test]

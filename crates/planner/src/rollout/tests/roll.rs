@@ -1,15 +1,17 @@
-//! `ds-apply roll` and `step` under a policy: a failure is the end of the rollout.
+//! `ds-apply roll` and `step`: a failure is the end of the rollout, and the template is remembered.
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::checks::gated;
-use super::run::{Post, Run, task};
-use super::sim::{Measured, Sim, on_delete};
+use super::run::{Post, Run, plain_pace, task};
+use super::sim::{Fate, Measured, Sim, on_delete};
 use super::steps::{approval, policy, waits};
 use crate::digest::template_digest;
-use crate::rollout::{Extent, FailureCause, Goal, Outcome, PauseReason, Task};
+use crate::rollout::request::RequestState;
+use crate::rollout::{Event, Extent, FailureCause, Goal, Outcome, PauseReason, Task};
 use crate::steps::WaitKind;
 use daemonset::model::{Approval, PolicySpec};
 
@@ -23,7 +25,9 @@ fn synced() -> Sim {
 
 fn start(sim: Sim, policy: &PolicySpec, approvals: &BTreeMap<String, Approval>) -> Run {
     let (policy, note, approvals) = (policy.clone(), sim.note.clone(), approvals.clone());
-    Run::new(sim, Task { policy, note, approvals, ..task(Goal::Roll(Extent::All)) })
+    let failed_templates = sim.remembered.iter().map(|digest| digest.as_str().into()).collect();
+    let all = task(Goal::Roll(Extent::All));
+    Run::new(sim, Task { policy, failed_templates, note, approvals, ..all })
 }
 
 fn roll(sim: Sim, policy: &PolicySpec) -> Run {
@@ -35,6 +39,93 @@ fn cause(run: &Run) -> Option<&FailureCause> {
         Outcome::Paused { why: PauseReason::Failed { cause, .. } } => cause.as_ref(),
         other => panic!("it has not failed: {other}"),
     }
+}
+
+/// One request or one second after the other, until a condition is true.
+fn step_until(run: &mut Run, holds: impl Fn(&Run) -> bool) {
+    run.look();
+    for _ in 0..10_000 {
+        if holds(run) {
+            return;
+        }
+        if !run.post(Post::Delivered) {
+            run.pass(1);
+            run.look();
+        }
+    }
+    panic!("the condition was not reached");
+}
+
+fn sync(sim: &mut Sim, image: &str) {
+    sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = image.into());
+}
+
+/// As after an `apply`: the next run needs `--retry`, until the template runs on all nodes.
+#[test]
+fn a_template_whose_roll_failed_is_remembered_until_it_runs_on_all_nodes() {
+    let mut sim = synced();
+    sim.fate("v2", Fate::NoImage);
+    let mut failed = roll(sim, &plain_pace());
+    assert_eq!((cause(&failed), failed.deletes.len()), (None, 1));
+    let digest = template_digest(failed.sim.cluster.daemon_set.spec.template.raw());
+    assert_eq!(failed.sim.remembered, [digest].into());
+    failed.sim.fate("v2", Fate::ReadyAfter(3));
+    failed.sim.pass(10);
+    let part = start(failed.sim, &plain_pace(), &BTreeMap::new());
+    let part = part.with(|task| task.goal = Goal::Roll(Extent::Count(1))).finish();
+    assert_eq!((part.outcome(), part.sim.remembered.len()), (&Outcome::Done, 1));
+    let all = roll(part.sim, &plain_pace());
+    assert_eq!((all.outcome(), all.sim.remembered.len()), (&Outcome::Done, 0));
+    assert_eq!(all.images(), [("v2".to_owned(), 4)].into());
+}
+
+/// None of these ends says that the template is bad.
+#[test]
+fn a_roll_that_stops_for_another_reason_remembers_nothing() {
+    let begun = || {
+        let mut run = start(synced(), &plain_pace(), &BTreeMap::new());
+        run.look();
+        run.until(|run| run.deletes.len() == 1);
+        run
+    };
+    let mut changed = begun();
+    sync(&mut changed.sim, "v3");
+    let mut interrupted = begun();
+    interrupted.feed(Event::Interrupt, 0);
+    let late = start(synced(), &plain_pace(), &BTreeMap::new());
+    let at = late.sim.now() + SignedDuration::from_secs(2);
+    let late = late.with(|task| task.deadline = Some(at));
+    let soaking = start(synced(), &gated(&json!({})), &BTreeMap::new());
+    for run in [Box::new(changed), Box::new(interrupted), Box::new(late), Box::new(soaking)] {
+        let run = run.finish();
+        let outcome = run.outcome();
+        let stops = match outcome {
+            Outcome::Paused { why } => *why == PauseReason::Timeout,
+            Outcome::Stale { .. } | Outcome::Interrupted { .. } | Outcome::Waiting { .. } => true,
+            Outcome::Done
+            | Outcome::Aborted { .. }
+            | Outcome::Gone { .. }
+            | Outcome::LockLost
+            | Outcome::Failed { .. } => false,
+        };
+        assert!(stops, "{outcome}");
+        assert_eq!(run.sim.remembered.len(), 0, "{outcome}");
+    }
+}
+
+/// The failure is recorded while another client applies the next template.
+#[test]
+fn the_template_that_failed_is_remembered_and_not_the_one_that_came_since() {
+    let mut sim = synced();
+    sim.fate("v2", Fate::NoImage);
+    let digest = template_digest(sim.cluster.daemon_set.spec.template.raw());
+    let mut run = start(sim, &plain_pace(), &BTreeMap::new());
+    step_until(&mut run, |run| run.state.remembering.request == RequestState::Out);
+    assert!(run.post(Post::RequestLost));
+    sync(&mut run.sim, "v3");
+    let run = run.finish();
+    assert_eq!(cause(&run), None);
+    assert_eq!(run.sim.remembered, [digest].into());
 }
 
 /// The gate is bad for ten seconds of the soak of the canary.
@@ -58,13 +149,16 @@ fn a_roll_whose_gate_fails_is_over_and_the_next_one_begins_again() {
     let note = failed.sim.note.as_ref().unwrap();
     assert_eq!((note.started_at, note.steps.len()), (None, 0));
     assert!(note.approvals_void_before.is_some());
+    assert_eq!(failed.sim.remembered.len(), 1);
     let mut sim = failed.sim;
     sim.pass(60);
     let mut again = roll(sim, &policy);
     assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Soak], 0));
+    assert_eq!(again.sim.remembered.len(), 1, "it waits with `--retry`");
     again.sim.pass(70);
     let last = roll(again.sim, &policy);
     assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 2));
+    assert_eq!(last.sim.remembered.len(), 0);
 }
 
 /// The answer to the note may be lost, or the run killed before it is sent.
@@ -73,9 +167,8 @@ fn the_end_of_a_roll_that_fails_is_noted_in_spite_of_lost_answers() {
     let policy = gated(&json!({}));
     for post in [Post::AnswerLost, Post::RequestLost, Post::AnswerDelayed] {
         let mut failed = with_bad_gate(&policy, &BTreeMap::new());
-        failed.look();
-        failed.until(|run| run.state.noting.has_ended);
-        failed.post(post);
+        step_until(&mut failed, |run| run.state.noting.has_ended);
+        assert!(failed.post(post));
         let failed = failed.finish();
         assert!(cause(&failed).is_some());
         assert_eq!(failed.sim.note.as_ref().unwrap().started_at, None, "{post:?}");
@@ -92,6 +185,7 @@ fn a_roll_that_took_too_long_is_not_late_for_ever() {
     first.sim.pass(5_500);
     let late = roll(first.sim, &limited);
     assert!(matches!(cause(&late), Some(FailureCause::Overdue(_))));
+    assert_eq!(late.sim.remembered.len(), 1);
     let again = roll(late.sim, &limited);
     assert!(!matches!(again.outcome(), Outcome::Paused { .. }), "{}", again.outcome());
 }
