@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::error::{WARNING, paragraph};
 use super::printer::Printer;
-use daemonset::model::DesiredDaemonSet;
+use daemonset::model::{DaemonSetKey, DesiredDaemonSet};
 use jiff::{SignedDuration, Timestamp};
 use manifest::Policies;
 use planner::plan::Warning;
@@ -56,10 +56,17 @@ pub(super) fn none_selects(policies: &Policies, desired: &DesiredDaemonSet) -> O
     if policies.is_empty() || desired.policy.is_some() {
         return None;
     }
-    let key = &desired.key;
-    let message = format!("no policy of --policy selects {key}; its pods are replaced without one");
-    let daemon_set = Some(key.to_string());
-    Some(Warning { daemon_set, ..plain("noPolicySelects", message) })
+    Some(selects_none(&desired.key, "its pods are replaced without one"))
+}
+
+/// The same of a DaemonSet whose permissions are listed.
+pub(super) fn not_selected(key: &DaemonSetKey) -> Warning {
+    selects_none(key, "its permissions are listed without one")
+}
+
+fn selects_none(key: &DaemonSetKey, so: &str) -> Warning {
+    let message = format!("no policy of --policy selects {key}; {so}");
+    Warning { daemon_set: Some(key.to_string()), ..plain("noPolicySelects", message) }
 }
 
 /// Warnings of parsing the manifests.

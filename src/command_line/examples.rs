@@ -133,6 +133,10 @@ fn of_ds_apply(command: &str) -> Examples {
                 "Check those of a service account",
                 "ds-apply can-i -n logging --as system:serviceaccount:ci:deployer",
             ),
+            (
+                "Include what a policy needs",
+                "ds-apply can-i logging/fluent-bit --policy policy.yaml",
+            ),
         ],
         _no_command => &[],
     }

@@ -219,6 +219,40 @@ fn a_failure_is_posted_at_once_and_without_secret_values() {
     );
 }
 
+/// The gate of version 2 fails. The kubelet then quotes an argument of version 1, which the source does
+/// not have any more.
+#[test]
+fn a_rollback_that_fails_is_posted_without_secret_values_of_the_earlier_version() {
+    let live =
+        AGENT.replace("agent:1", "agent:1\n          args: [--token=registry.example/agent:1]");
+    let next = live.replace("image: registry.example/agent:1", "image: registry.example/agent:2");
+    let next = next.replace("--token=registry.example/agent:1", "--token=of-version-2");
+    let cluster = cluster_with(&live, &["node-1", "node-2"]).to_string();
+    let sandbox = Sandbox::with(&[("cluster.json", &cluster), ("deploy/agent.yaml", &next)]);
+    sandbox.write("secret", format!("{SECRET}\n"));
+    let policy = POLICY.replace(
+        "soak: 30m}]",
+        "soak: 30m}], onFailure: rollback, gates: [{name: errors, prometheus: \
+         {address: 'https://prom.example', query: 'rate(errors[5m])', max: 0.5}}]",
+    );
+    sandbox.write("deploy/policy.yaml", policy);
+    let faults = "apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\n\
+                  checks: [{check: errors, from: 5m, answer: fail}]\nimages:\n\
+                  - {fault: neverPulls, image: 'registry.example/agent:1'}\n";
+    sandbox.write("faults.yaml", faults);
+    let receiver = Receiver::answering(&[OK]);
+    let failed = run(&sandbox, &receiver, "--fault faults.yaml --wait 2h");
+    assert_eq!(failed.code, Some(4), "{failed}");
+    assert!(failed.stdout.contains("but rolling back failed on 1 node"), "{failed}");
+    let quoted = "Back-off pulling image";
+    assert!(failed.stdout.contains(&format!("{quoted} \"registry.example/agent:1\"")), "{failed}");
+    let documents = receiver.documents();
+    let document = documents.iter().find(|it| it["event"] == "failed").unwrap();
+    let message = document["message"].as_str().unwrap();
+    assert!(message.contains(&format!("{quoted} \"(sensitive value)\"")), "{message}");
+    assert!(receiver.posted().iter().all(|it| !it.body.contains("agent:1")), "{failed}");
+}
+
 #[test]
 fn an_error_of_the_run_is_posted_without_its_words() {
     let (sandbox, receiver) = (sandbox(), Receiver::answering(&[OK]));

@@ -39,6 +39,21 @@ impl LiveCluster {
         })
     }
 
+    /// Reads all DaemonSets of a namespace, in any order.
+    ///
+    /// # Errors
+    /// DaemonSets cannot be listed.
+    pub async fn daemon_sets_in(&self, namespace: &NamespaceName) -> Result<Vec<DaemonSet>, Error> {
+        let list = List::all(Kind::DaemonSet, Some(namespace.clone()));
+        let sink = || Decoder::new(&self.requests.server);
+        let mut read = list::read(&self.requests, &list, self.page_size, &sink).await?;
+        let mut found = Vec::new();
+        while let Some(Object::DaemonSet(one)) = read.snapshot_builder.take_last(Kind::DaemonSet) {
+            found.push(one);
+        }
+        Ok(found)
+    }
+
     /// Reads a revision; `None` when it does not exist.
     ///
     /// # Errors

@@ -75,6 +75,11 @@ impl Policies {
         self.0.is_empty()
     }
 
+    /// All of them, in the order of the files.
+    pub fn all(&self) -> impl Iterator<Item = &RolloutPolicy> {
+        self.0.iter().map(|read| &*read.policy)
+    }
+
     /// `true` if any of the policies selects by labels.
     pub fn go_by_labels(&self) -> bool {
         self.0.iter().any(|read| read.policy.goes_by_labels())

@@ -1,32 +1,44 @@
 //! `ds-apply can-i`: the permissions that a run needs, and whether the user has them.
 
+mod errands;
+
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::flags::PolicyFlags;
 use super::session::Session;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::name::{GivenName, NAME};
 use crate::flags::{ManagedByFlag, heading};
+use crate::input::policies;
 use crate::output::{Format, formats};
+use crate::warnings;
 use cluster::{Permission, Verdict};
-use daemonset::model::{DaemonSetKey, ManagedBy, NamespaceName};
-use executor::permissions::{self, Errand, Finding, Need, Weight, Work};
+use daemonset::model::{DaemonSetKey, NamespaceName};
+use errands::Known;
+use executor::permissions::{self, Finding, Need, Weight};
+
+/// Printed below the table if no policy was given.
+const WITHOUT_POLICIES: &str =
+    "Policies are not part of this; --policy FILE adds what a run needs under one";
 
 /// List the permissions that a run needs, and whether you have them
 ///
 /// Writes nothing. Exits with 1 when a required permission is missing or cannot be checked;
-/// optional ones do not count.
+/// optional ones do not count. What a run needs under a policy (prePull, approvals, checks of pods,
+/// sharedBudget, managedBy) is part of the list only with --policy. A policy that selects by labels
+/// counts for DaemonSets that exist.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// DaemonSets: NAME, ds/NAME or NAMESPACE/NAME; default: all of the namespace (-n)
     #[arg(value_name = NAME)]
     pub(super) names: Vec<GivenName>,
 
-    /// Controller that creates pods and revisions
-    #[arg(long, value_name = "CONTROLLER", default_value = "daemonset-controller")]
-    managed_by: ManagedByFlag,
+    /// Controller of the DaemonSets, overriding their policies; default: daemonset-controller
+    #[arg(long, value_name = "CONTROLLER")]
+    managed_by: Option<ManagedByFlag>,
 
     /// Include the permissions that --prune needs
     #[arg(long)]
@@ -37,6 +49,9 @@ pub(crate) struct Args {
     #[arg(value_parser = formats([Format::Text, Format::Json]))]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
+
+    #[command(flatten)]
+    policies: PolicyFlags,
 }
 
 pub(super) async fn run(
@@ -45,37 +60,29 @@ pub(super) async fn run(
     namespace: &NamespaceName,
     session: &mut Session,
 ) -> Result<Exit, Error> {
+    let policies = &policies::of_files(&args.policies.policy, &session.shell)?;
+    let read = errands::namespaces(keys, namespace, policies);
+    let live =
+        session.unless_interrupted(async |_, cluster| errands::live(read, cluster).await).await?;
+    let managed_by = args.managed_by.map(Into::into);
+    let known = Known { policies, live, managed_by, prune: args.prune };
+    let not_selected = known.not_selected(keys)?.into_iter().map(warnings::not_selected);
+    warnings::print(&not_selected.collect::<Vec<_>>(), session.shell.printer);
+    let needs = permissions::needs(&known.errands(keys, namespace)?);
     let findings = session
-        .unless_interrupted(async |_, cluster| {
-            let needs = permissions::needs(&errands(args, keys, namespace));
-            Ok(permissions::ask(cluster, needs).await)
-        })
+        .unless_interrupted(async |_, cluster| Ok(permissions::ask(cluster, needs).await))
         .await?;
     let all = findings.iter().filter(|one| one.need.weight == Weight::Required);
     let all = all.map(|one| &one.verdict).all(|verdict| *verdict == Verdict::Allowed);
     let text = match args.output {
-        Format::Json => format!("{:#}\n", document(&findings, all)),
+        Format::Json => format!("{:#}\n", document(&findings, all, !policies.is_empty())),
+        _text if policies.is_empty() => {
+            format!("{}\n{WITHOUT_POLICIES}\n", text(&findings, all))
+        }
         _text => text(&findings, all),
     };
     session.shell.printer.out(text).map_err(Error::Output)?;
     Ok(if all { Exit::Done } else { Exit::Failed })
-}
-
-/// Everything that a run can do to these DaemonSets, or to all of the namespace if there are none.
-fn errands(args: &Args, keys: &[DaemonSetKey], namespace: &NamespaceName) -> Vec<Errand> {
-    let managed_by: ManagedBy = args.managed_by.into();
-    let mut works = vec![Work::Change { creates: true }];
-    works.extend(args.prune.then_some(Work::Remove));
-    let of = |work| {
-        let named = keys.iter().map(move |key| Errand::with(key, managed_by, work));
-        let named: Vec<Errand> = named.collect();
-        if named.is_empty() {
-            vec![Errand::any_in(namespace.clone(), managed_by, work)]
-        } else {
-            named
-        }
-    };
-    works.into_iter().flat_map(of).collect()
 }
 
 /// A table with one row per permission.
@@ -125,7 +132,7 @@ fn word(verdict: &Verdict) -> &'static str {
     }
 }
 
-fn document(findings: &[Finding], all: bool) -> Value {
+fn document(findings: &[Finding], all: bool, with_policies: bool) -> Value {
     let one = |finding: &Finding| {
         let Finding { need, verdict } = finding;
         let Need { permission, names: _, purpose, weight, role } = need;
@@ -146,5 +153,5 @@ fn document(findings: &[Finding], all: bool) -> Value {
         one
     };
     let permissions: Vec<Value> = findings.iter().map(one).collect();
-    json!({ "allAllowed": all, "permissions": permissions })
+    json!({ "allAllowed": all, "withPolicies": with_policies, "permissions": permissions })
 }

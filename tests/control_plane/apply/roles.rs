@@ -204,6 +204,40 @@ impl<'p> Worker<'p> {
         assert_eq!(output.status.code(), Some(code), "without {missing:?}: {table}");
     }
 
+    /// The exit code of `can-i`, and its row about creating objects of a resource, if there is one.
+    fn may_create(&self, resource: &str, flags: &[&str]) -> (Option<i32>, Option<String>) {
+        let name = format!("{}/agent", self.user);
+        let first = ["can-i", name.as_str()];
+        let arguments = [&first[..], flags].concat();
+        let policy = pulling(&self.user, "v1");
+        let files = [("policy.yaml", &*policy)];
+        let output = self.plane.ds_apply_as(&self.user, &arguments, &files).run();
+        let table = stdout(&output);
+        let words = "Policies are not part of this; --policy FILE adds";
+        assert_eq!(table.contains(words), flags.is_empty(), "{table}");
+        let is_it = |line: &&str| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(resource) && words.next() == Some("create")
+        };
+        (output.status.code(), table.lines().find(is_it).map(str::to_owned))
+    }
+
+    /// Without `create` of DaemonSets: one that exists need not be created.
+    fn needs_not_create_what_exists(&self) {
+        let before = self.may_create("daemonsets.apps", &[]);
+        assert!(before.0 == Some(1) && before.1.is_some(), "{before:?}");
+        self.plane.kubectl_stdin(&["apply", "--filename=-"], &version(&self.user, "v1"));
+        assert_eq!(self.may_create("daemonsets.apps", &[]), (Some(0), None));
+    }
+
+    /// Without `create` of pods: only a policy that pulls images needs it.
+    fn needs_pods_under_a_policy(&self) {
+        let (code, row) = self.may_create("pods", &[]);
+        assert!(code == Some(0) && row.as_ref().unwrap().ends_with(" (optional)"), "{row:?}");
+        let (code, row) = self.may_create("pods", &["--policy", "policy.yaml"]);
+        assert!(code == Some(1) && !row.as_ref().unwrap().ends_with(" (optional)"), "{row:?}");
+    }
+
     /// The user's changes, in order.
     fn writes(&self) -> Vec<String> {
         let log = self.plane.audit_log();
@@ -338,6 +372,7 @@ fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &st
         if (resource, verb) == ("pods", "create") {
             let pulled = worker.step(&pulling(user, "v9"), &[]);
             pulled.says_what_is_missing(missing, "ds-apply");
+            worker.needs_pods_under_a_policy();
         }
     } else if OPTIONAL_READS.contains(&(resource, verb)) {
         assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.reported);
@@ -347,6 +382,9 @@ fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &st
         // Missing read permissions are detected by reading; the others by access reviews.
         let denied = if verb == "list" { [missing.clone()].into() } else { BTreeSet::new() };
         assert_eq!(worker.denied(), denied, "without {missing:?}");
+        if (resource, verb) == ("daemonsets", "create") {
+            worker.needs_not_create_what_exists();
+        }
     }
 }
 

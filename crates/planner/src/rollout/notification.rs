@@ -4,10 +4,12 @@
 
 use serde_json::Value;
 
+use super::observed_cluster::ObservedCluster;
 use super::run_event::{RunEvent, RunEventData};
-use super::task::Task;
-use daemonset::model::PodTemplate;
+use super::task::Goal;
+use daemonset::controller::revision_data::template_of;
 use daemonset::model::mask::secret_values;
+use daemonset::model::{DaemonSetKey, PodTemplate, Revision, Snapshot};
 
 /// Replacement of a value that may be secret.
 const MASK: &str = "(sensitive value)";
@@ -35,10 +37,28 @@ const NAMES: [&str; 10] = [
 pub struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// Those of a task, and of the template that is live when it begins.
-    pub fn of(live: &PodTemplate, task: &Task) -> Self {
-        let target = task.goal.target().map(|target| target.template.raw());
-        Self::of_templates([live.raw()].into_iter().chain(target))
+    /// Those of every template that a text about a rollout may quote: of the manifest, of the target
+    /// (the manifest as the server stores it), of the live object, and of the revisions of the
+    /// DaemonSet. Its nodes may have pods of any revision, and a rollback brings an earlier one back.
+    pub fn of(
+        manifest: &PodTemplate,
+        goal: &Goal,
+        snapshot: &Snapshot,
+        key: &DaemonSetKey,
+    ) -> Self {
+        let ObservedCluster { daemon_set: live, revisions, .. } =
+            ObservedCluster::of(snapshot, key, true);
+        // The DaemonSet may adopt revisions without an owner.
+        let is_of_another = |revision: &&Revision| {
+            let owner = revision.controller.as_ref();
+            owner.is_some_and(|owner| live.is_none_or(|live| owner.uid != live.uid))
+        };
+        let revisions = revisions.iter().filter(|revision| !is_of_another(revision));
+        let earlier: Vec<Value> =
+            revisions.filter_map(|revision| template_of(&revision.data)).collect();
+        let target = goal.target().map(|target| target.template.raw());
+        let live = live.map(|live| live.spec.template.raw());
+        Self::of_templates([manifest.raw()].into_iter().chain(target).chain(live).chain(&earlier))
     }
 
     fn of_templates<'a>(templates: impl Iterator<Item = &'a Value>) -> Self {
@@ -53,7 +73,7 @@ impl Secrets {
             .filter(|text| text.chars().count() >= SHORTEST)
             .collect();
         // A secret may contain another one.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
         Self(secrets)
     }
@@ -79,13 +99,10 @@ fn mask(text: &str, secret: &str) -> String {
     if secret.chars().count() >= INSIDE_WORDS {
         return text.replace(secret, MASK);
     }
-    let is_part = |c: char| c.is_alphanumeric() || c == '-' || c == '_' || c == '.';
     let (mut masked, mut from) = (String::new(), 0);
     for (at, _) in text.match_indices(secret) {
         let end = at + secret.len();
-        let before = text[..at].chars().next_back();
-        let after = text[end..].chars().next();
-        if before.is_some_and(is_part) || after.is_some_and(is_part) {
+        if word_continues(text[..at].chars().rev()) || word_continues(text[end..].chars()) {
             continue;
         }
         masked.push_str(&text[from..at]);
@@ -93,6 +110,17 @@ fn mask(text: &str, secret: &str) -> String {
         from = end;
     }
     masked + &text[from..]
+}
+
+/// Whether a word continues with the characters next to a part of it, the nearest one first. A full
+/// stop is of the word only if the word continues after it: it may also end a sentence.
+fn word_continues(mut away: impl Iterator<Item = char>) -> bool {
+    match away.next() {
+        Some('.') => away.next().is_some_and(char::is_alphanumeric),
+        Some('-' | '_') => true,
+        Some(nearest) => nearest.is_alphanumeric(),
+        None => false,
+    }
 }
 
 /// The notification about an event, of the same schema; `None` if it is not posted: only the start,
@@ -142,7 +170,9 @@ mod tests {
 
     use super::*;
     use crate::plan::{ApiVersion, ContainerLog};
-    use crate::rollout::{PodEvidence, RunEventKind};
+    use crate::rollout::{Declared, PodEvidence, RunEventKind, Target};
+    use daemonset::controller::test_cluster::Cluster;
+    use daemonset::model::ControllerRef;
 
     fn event(message: &str, event: RunEventData) -> RunEvent {
         RunEvent {
@@ -184,6 +214,11 @@ mod tests {
                 "info, more info: agent-info",
                 "(sensitive value), more (sensitive value): agent-info",
             ),
+            ("with password hunter2.", "with password (sensitive value)."),
+            ("hunter2. And hunter2...", "(sensitive value). And (sensitive value)..."),
+            ("...hunter2", "...(sensitive value)"),
+            ("hunter2.sock, my.hunter2", "hunter2.sock, my.hunter2"),
+            ("hunter2-x, x_hunter2", "hunter2-x, x_hunter2"),
             ("pods failed on 1 node", "pods failed on 1 node"),
             ("got `second line`", "got `(sensitive value)`"),
         ] {
@@ -193,6 +228,51 @@ mod tests {
             assert_eq!(document["daemonSet"], "logging/agent-of-prod-eu-west");
             assert_eq!(document["cluster"], "prod-eu-west");
         }
+    }
+
+    /// The template of the cluster with this password.
+    fn with_password(cluster: &mut Cluster, password: &str) -> PodTemplate {
+        cluster.edit(|spec| {
+            spec["template"]["spec"]["containers"][0]["args"] = json!(["--password", password]);
+        });
+        cluster.daemon_set.spec.template.clone()
+    }
+
+    #[test]
+    fn secrets_are_those_of_all_templates_whose_pods_may_be_in_the_rollout() {
+        let mut cluster = Cluster::of(1);
+        for password in ["of-an-orphan", "of-another-one", "of-the-first", "of-the-second"] {
+            with_password(&mut cluster, password);
+            cluster.sync();
+        }
+        cluster.revisions.sort_by_key(|revision| revision.number);
+        cluster.revisions[0].controller = None;
+        let another = ControllerRef { uid: "uid-bar".into(), ..(*cluster.reference()).clone() };
+        cluster.revisions[1].controller = Some(another.into());
+        let template = with_password(&mut cluster, "as-it-is-stored");
+        let target = Target {
+            uid: None,
+            template,
+            declared: Declared::from_json(json!({"type": "OnDelete"})).unwrap(),
+            written: json!({}).into(),
+            changes: true,
+        };
+        let manifest = with_password(&mut cluster, "of-the-manifest");
+        // Its revision does not exist yet.
+        with_password(&mut cluster, "of-the-live-one");
+        let (snapshot, key) = (cluster.snapshot(), &cluster.daemon_set.key);
+        let all = "of-the-first of-the-second of-an-orphan of-the-live-one of-the-manifest";
+        for (goal, stored) in [(Goal::Apply(target), MASK), (Goal::RollBack, "as-it-is-stored")] {
+            let secrets = Secrets::of(&manifest, &goal, &snapshot, key);
+            assert_eq!(secrets.masked(all), [MASK; 5].join(" "), "{goal:?}");
+            assert_eq!(secrets.masked("as-it-is-stored"), stored, "{goal:?}");
+            assert_eq!(secrets.masked("of-another-one"), "of-another-one", "{goal:?}");
+        }
+        // It was deleted, and its pods were not: a new one adopts them.
+        let mut orphans = cluster.snapshot();
+        orphans.daemon_sets.clear();
+        let secrets = Secrets::of(&manifest, &Goal::RollBack, &orphans, key);
+        assert_eq!(secrets.masked("of-an-orphan of-the-first"), format!("{MASK} of-the-first"));
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl Session {
             let Rollout { owner: Owner { key, managed_by, .. }, lock, task } = &rollouts[at];
             let (key, observer) = ((*key).clone(), observers[*key].clone());
             let reporter = ProgressReporter::new(rollouts[at].owner.key, output, shell);
-            let secrets = Secrets::of(&rollouts[at].owner.spec.template, task);
+            let secrets = secrets(&rollouts[at], &observer);
             let mut reporter = reporter.suggesting(*suggested_undo).without(secrets);
             reporter.started(task, cluster.live().server_time().unwrap_or(shell.now));
             let run = Run {
@@ -134,6 +134,12 @@ impl Session {
         }
         ending
     }
+}
+
+/// What the notifications about a rollout must not contain.
+fn secrets(rollout: &Rollout<'_>, observer: &Observer) -> Secrets {
+    let Rollout { owner: Owner { key, spec, .. }, lock: _, task } = rollout;
+    observer.look(|view| Secrets::of(&spec.template, &task.goal, &view.snapshot, key))
 }
 
 /// Reports once that the clocks of the API servers differ.
