@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use daemonset::model::{Approval, STEPS_ANNOTATION, approvals_name, lease_name};
+use daemonset::model::{Approval, DaemonSet, Pod, STEPS_ANNOTATION, approvals_name, lease_name};
 use ds_plan::{Exit, Outside, ds_apply_at, ds_apply_within};
 use embedded::Kind;
 use executor::{Ask, Interrupt};
@@ -19,11 +19,12 @@ use tokio::time::sleep;
 
 use super::{Trial, locked};
 use crate::asking::Answers;
+use crate::budget::owns;
 use crate::cluster::{self, NAMESPACE};
 use crate::external_actors::{EXTERNAL_USER, say_broken, send};
-use crate::objects::{live, pods};
+use crate::objects::{is_updated, live, pods};
 use crate::rules::{Rules, StepRule};
-use crate::scenario::{AgentSpec, Fate, NodeSpec, PodSpec, Scenario};
+use crate::scenario::{Fate, NodeSpec, PodSpec, Scenario};
 use crate::step_laws::Approvals;
 use crate::story::{Given, Story, Turn};
 
@@ -292,29 +293,33 @@ impl Trial<'_> {
         send(self.world.server().as_user(EXTERNAL_USER), "PATCH", &path, &gone).await;
     }
 
-    /// Whether pods that were broken before take all of the shared budget, and a step before the last one
-    /// waits for it. A guard refuses to begin so, but a controller can create a pod with the old template
-    /// after the plan counted on a new one.
+    /// Whether a rollout waits for a shared budget that is used up by pods which were broken before, and
+    /// which it does not replace: those of a later step, or of a DaemonSet that does not change. A guard
+    /// refuses to begin so, but a controller can create a pod with the old template after the plan counted
+    /// on a new one, and a sibling can be blocked first.
     fn waits_for_repair(&self, rules: &Rules) -> bool {
         let Scenario { nodes, agents, .. } = self.scenario;
         let server = self.world.server();
         let store = server.store();
-        let is_of_step = |wait: &WaitsFor| {
-            let mut steps = rules.steps.iter();
-            wait.kind == WaitKind::SharedBudget && steps.any(|step| step.name == *wait.step)
-        };
-        let waits = |agent: &AgentSpec| {
-            let pause = live(agent.name, &store).and_then(|live| PausedRollout::of(live).ok()?);
-            pause.is_some_and(|pause| pause.waits_for.iter().any(is_of_step))
+        let live: Vec<_> = agents.iter().filter_map(|agent| live(agent.name, &store)).collect();
+        let pause = |live: &DaemonSet| PausedRollout::of(live).ok().flatten();
+        let waits = live.iter().filter_map(|live| pause(live)).flat_map(|pause| pause.waits_for);
+        let waits: Vec<_> = waits.filter(|wait| wait.kind == WaitKind::SharedBudget).collect();
+        let is_of_step = |wait: &WaitsFor| rules.steps.iter().any(|it| it.name == *wait.step);
+        let has_later_step = waits.iter().any(is_of_step);
+        let stays = |pod: &Pod| {
+            let owner = live.iter().find(|live| owns(live, pod));
+            let is_done = |live: &DaemonSet| pause(live).is_none() && is_updated(pod, live, &store);
+            !pod.is_ready() && (has_later_step || owner.is_some_and(|live| is_done(live)))
         };
         let is_broken = |node: &&NodeSpec| {
             let mut here =
                 pods(&store).filter(|pod| pod.node().is_some_and(|it| *it == *node.name));
-            node.pod == PodSpec::Unready && here.any(|pod| !pod.is_ready())
+            node.pod == PodSpec::Unready && here.any(stays)
         };
         let broken = nodes.iter().filter(is_broken).count() as u64;
         let limit = locked(&self.shared).checker.shared_limit(rules);
-        limit.is_some_and(|limit| limit <= broken) && agents.iter().any(waits)
+        !waits.is_empty() && limit.is_some_and(|limit| limit <= broken)
     }
 
     /// Nothing fails and somebody approves: the story must come to its end.
