@@ -1,9 +1,9 @@
 //! Runs the simulation with any number of seeds: `cargo run --release --example soak -- --seeds
 //! 100000`.
 //!
-//! It prints the last seed tried; continue there with `--from`. For a seed that breaks a law, it
-//! prints the command that reproduces the failure, minimized. The first one ends it, unless
-//! `--keep-going` is given.
+//! It prints which build it is, and the last seed tried; continue there with `--from`. For a seed
+//! that breaks a law, it prints the command that reproduces the failure, minimized. The first one
+//! ends it, unless `--keep-going` is given.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 #![allow(clippy::print_stdout, reason = "it reports on standard output")]
@@ -75,6 +75,7 @@ struct Args {
 #[expect(clippy::disallowed_methods, reason = "it reports its speed")]
 fn main() -> ExitCode {
     let args = Args::parse();
+    println!("build {}", env!("DS_PLAN_VERSION"));
     let end = args.from.saturating_add(args.seeds);
     let began = Instant::now();
     let mut from = args.from;

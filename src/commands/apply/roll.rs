@@ -160,7 +160,9 @@ impl InSequence for One<'_> {
         let may_write = blocked.is_empty() && !self.args.dry_run;
         let removes_pullers = may_write && snapshot.has_pullers(self.key);
         if !any && !removes_pullers {
-            return Ok(Exit::Done);
+            // Also if the guard is allowed, the nodes that wait for the budget are no success.
+            let waits = approved.guards.iter().any(|guard| guard.code == GuardCode::Deadlock);
+            return Ok(if waits && may_write { Exit::Paused } else { Exit::Done });
         }
         let spec = self.policy_spec(find(&snapshot, self.key)?)?;
         let budget = approved.daemon_sets.first().and_then(|one| one.shared_budget.as_ref());

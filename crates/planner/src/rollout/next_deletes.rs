@@ -381,15 +381,12 @@ impl<'s, 'a> Replacement<'s, 'a> {
     }
 
     /// Retries of deletes that failed without a clear answer, while the pod still exists and is
-    /// outdated. If the pod has become Ready since, the delete is retried only if the pod is
-    /// available and no more nodes than allowed are unavailable, this one among them. Otherwise it is not
-    /// retried; after a minute the pod counts as present again ([`RolloutView::spared_at`]).
+    /// outdated, and its node is Ready: another one may have begun instead. If the pod has become Ready
+    /// since, it must be available, and no more nodes than allowed unavailable, this one among them. Else
+    /// it is not retried; after a minute the pod counts as present again ([`RolloutView::spared_at`]).
     fn retries(&self) -> impl Iterator<Item = Delete> {
-        let terminating = self
-            .view
-            .node_views
-            .iter()
-            .filter_map(|node_view| Some((node_view, node_view.terminating()?)));
+        let ready = self.view.node_views.iter().filter(|node_view| node_view.is_ready());
+        let terminating = ready.filter_map(|node_view| Some((node_view, node_view.terminating()?)));
         let stands =
             terminating.filter(|(_, pod)| !pod.terminating && !self.view.templates.is_updated(pod));
         let due = stands.filter(|(_, pod)| match self.state.pods.deleted.get(&pod.uid) {

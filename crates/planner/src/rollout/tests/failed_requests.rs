@@ -58,6 +58,15 @@ fn a_delete_with_a_conflict_is_sent_again_while_its_pod_is_there() {
     assert_eq!(run.deletes.len(), 2);
 }
 
+/// Found by the simulation: another node had begun instead, and then both were in flight.
+#[test]
+fn a_delete_with_a_conflict_is_not_sent_again_on_a_node_that_is_lost() {
+    let mut run = refused_a_delete(&Failure::Conflict);
+    run.sim.set_ready(0, false);
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.deleted_nodes()), (&Outcome::Done, vec!["node-1"]));
+}
+
 #[test]
 fn requests_without_answer_are_not_retried_indefinitely() {
     let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
