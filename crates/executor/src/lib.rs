@@ -90,10 +90,10 @@ impl Run {
                 self.observer.clone(),
             )),
         };
-        let (ending, allowed_actions, now) =
-            self.decisions(controller.as_mut(), interrupts, on_report).await;
+        let (ending, state, now) = self.decisions(controller.as_mut(), interrupts, on_report).await;
+        let allowed_actions = state.allowed_actions();
         if let Some(seat) = &self.seat {
-            seat.end(&ending.outcome);
+            seat.end(&ending.outcome, state);
         }
         // Without a write, everything stays as it is.
         let resumes =
@@ -114,7 +114,7 @@ impl Run {
         mut controller: Option<&mut InProcessController>,
         interrupts: &mut mpsc::Receiver<Interrupt>,
         mut on_report: impl FnMut(&Report, Timestamp),
-    ) -> (Ending, AllowedActions, Timestamp) {
+    ) -> (Ending, State, Timestamp) {
         let mut sender = RequestSender::new(self.key.clone(), Arc::clone(&self.lock));
         let mut state = State::new(self.task.clone());
         let mut heard = Heard::since(self.now());
@@ -134,7 +134,7 @@ impl Run {
                 match effect {
                     Effect::Report(report) => on_report(&report, now),
                     Effect::WakeAt(at) => wake = Some(at),
-                    Effect::Finish(ending) => return (*ending, state.allowed_actions(), now),
+                    Effect::Finish(ending) => return (*ending, state, now),
                     Effect::Write(write) => self.write(&mut sender, *write, now),
                     Effect::Delete(delete) => {
                         log(&self.key, &delete);

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use super::Interrupt;
 use cluster::{Lock, Observer, View};
 use daemonset::model::{DaemonSetKey, IntOrPercent, PolicySpec};
-use planner::rollout::{ObservedCluster, Outcome, counted};
+use planner::rollout::{ObservedCluster, Outcome, State, counted, observing};
 use planner::shared::{Share, ShareCourse, Siblings};
 
 /// One of the DaemonSets of a shared budget.
@@ -36,7 +36,6 @@ pub struct Member {
 /// What several rollouts share.
 pub struct SharedRun {
     budget: IntOrPercent,
-    policy: PolicySpec,
     /// Whether one that fails does not stop the others (`--keep-going`).
     keep_going: bool,
     seats: Mutex<Vec<SeatState>>,
@@ -48,6 +47,8 @@ struct SeatState {
     observer: Observer,
     share: Share,
     is_rolled: bool,
+    /// What it is counted with: once its rollout has ended, the last state of that.
+    state: State,
     /// Whether the rollout has looked at the cluster since its observer was not current. Until then, what it
     /// shares may be over.
     is_seen: bool,
@@ -65,7 +66,7 @@ impl SharedRun {
     /// The DaemonSets, in the order in which they follow on each node.
     pub fn of(
         budget: IntOrPercent,
-        policy: PolicySpec,
+        policy: &PolicySpec,
         keep_going: bool,
         members: Vec<Member>,
     ) -> Arc<Self> {
@@ -74,11 +75,14 @@ impl SharedRun {
             let is_rolled = course == ShareCourse::Starting;
             let is_stopped = course == ShareCourse::Stopped;
             let course = if is_stopped { after_failure(keep_going) } else { course };
-            let share = counted_in(&observer, &key, &policy);
-            SeatState { observer, share: Share { course, ..share }, is_rolled, is_seen: true }
+            let state = observing(policy);
+            let now = |view: &View| view.snapshot.observed_at;
+            let share = observer.look(|view| share_of(view, &key, &state, now(view)));
+            let share = Share { course, ..share };
+            SeatState { observer, share, is_rolled, state, is_seen: true }
         };
         let seats = Mutex::new(members.into_iter().map(seat).collect());
-        Arc::new(Self { budget, policy, keep_going, seats, locks, changes: watch::Sender::new(0) })
+        Arc::new(Self { budget, keep_going, seats, locks, changes: watch::Sender::new(0) })
     }
 
     /// The place of a DaemonSet; `None` if it is none of them.
@@ -123,7 +127,7 @@ impl Seat {
         let mut is_current = shared.locks.iter().all(|lock| lock.is_fresh());
         for (at, seat) in seats.iter_mut().enumerate() {
             if !seat.is_rolled {
-                seat.refresh(&shared.policy, now);
+                seat.refresh(now);
                 is_current &= seat.observer.is_current();
             } else if at != self.position {
                 seat.is_seen &= seat.observer.is_current();
@@ -164,8 +168,8 @@ impl Seat {
         Arc::clone(&self.shared)
     }
 
-    /// Sets how the rollout ended. From then on, it is only observed.
-    pub(crate) fn end(&self, outcome: &Outcome) {
+    /// Sets how the rollout ended, and its last state. From then on, it is only observed.
+    pub(crate) fn end(&self, outcome: &Outcome, state: State) {
         let course = match outcome {
             Outcome::Done => ShareCourse::Done,
             Outcome::Waiting { waits_for } => ShareCourse::Waiting(waits_for.clone()),
@@ -179,7 +183,7 @@ impl Seat {
         };
         let mut seats = self.shared.seats();
         let seat = &mut seats[self.position];
-        seat.is_rolled = false;
+        (seat.is_rolled, seat.state) = (false, state);
         seat.share.course = course;
         for here in seat.share.nodes.values_mut() {
             here.is_in_flight = false;
@@ -198,9 +202,9 @@ impl SharedRun {
 
 impl SeatState {
     /// What is disturbed now. What a rollout has left outdated when it ended stays so.
-    fn refresh(&mut self, policy: &PolicySpec, now: Timestamp) {
-        let key = self.share.daemon_set.clone();
-        let mut nodes = self.observer.look(|view| share_of(view, &key, policy, now)).nodes;
+    fn refresh(&mut self, now: Timestamp) {
+        let Self { observer, share: Share { daemon_set, .. }, state, .. } = &*self;
+        let mut nodes = observer.look(|view| share_of(view, daemon_set, state, now)).nodes;
         for (name, here) in &mut nodes {
             if let Some(before) = self.share.nodes.get(name) {
                 here.is_updated = before.is_updated;
@@ -216,12 +220,8 @@ fn after_failure(keep_going: bool) -> ShareCourse {
     if keep_going { ShareCourse::Counted } else { ShareCourse::Stopped }
 }
 
-fn counted_in(observer: &Observer, key: &DaemonSetKey, policy: &PolicySpec) -> Share {
-    observer.look(|view| share_of(view, key, policy, view.snapshot.observed_at))
-}
-
-fn share_of(view: &View, key: &DaemonSetKey, policy: &PolicySpec, now: Timestamp) -> Share {
-    counted(key, &ObservedCluster::of(&view.snapshot, key, true), policy, now)
+fn share_of(view: &View, key: &DaemonSetKey, state: &State, now: Timestamp) -> Share {
+    counted(key, &ObservedCluster::of(&view.snapshot, key, true), state, now)
 }
 
 /// Runs `count` rollouts at the same time; `run` begins one of them, with its interrupts: an

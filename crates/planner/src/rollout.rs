@@ -81,7 +81,7 @@ pub use progress::{Arrival, Progress, Report};
 pub use request::{Cost, Delete, NewPuller, Precondition, Purpose, Write};
 pub use run_event::{PodEvidence, ReplacedNode, RunEvent, RunEventData, RunEventKind};
 pub use run_history::RunHistory;
-pub use share::counted;
+pub use share::{counted, observing};
 pub use state::{AllowedActions, Creates, State};
 pub use task::{ClusterChecks, Declared, Goal, Provenance, Target, Task};
 

@@ -128,7 +128,7 @@ impl Sharing {
             };
             members.push(Member { key: key.clone(), observer, lock, course });
         }
-        Ok(SharedRun::of(self.budget, self.policy.clone(), self.keep_going, members))
+        Ok(SharedRun::of(self.budget, &self.policy, self.keep_going, members))
     }
 
     /// The course of a DaemonSet that is not rolled out.

@@ -23,14 +23,9 @@ use daemonset::model::{DaemonSet, DaemonSetKey, NodeName, PolicySpec};
 
 type Nodes = BTreeMap<NodeName, NodeShare>;
 
-/// The share of a DaemonSet that this run does not roll out: only its disturbed nodes count.
-pub fn counted(
-    daemon_set: &DaemonSetKey,
-    observed: &ObservedCluster<'_>,
-    policy: &PolicySpec,
-    now: Timestamp,
-) -> Share {
-    let state = State::new(Task {
+/// The state of a run that only observes a DaemonSet.
+pub fn observing(policy: &PolicySpec) -> State {
+    State::new(Task {
         goal: Goal::Roll(Extent::All),
         policy: policy.clone(),
         waves: Vec::new(),
@@ -44,8 +39,18 @@ pub fn counted(
         has_pullers: false,
         cluster_checks: ClusterChecks::Observed,
         wait_until: None,
-    });
-    let nodes = observed.daemon_set.map(|live| as_it_is(live, observed, &state, now));
+    })
+}
+
+/// The share of a DaemonSet that this run does not roll out, or no longer: only its disturbed nodes count.
+/// `state` is the last one of its rollout, if it had one, which knows where pods were deleted.
+pub fn counted(
+    daemon_set: &DaemonSetKey,
+    observed: &ObservedCluster<'_>,
+    state: &State,
+    now: Timestamp,
+) -> Share {
+    let nodes = observed.daemon_set.map(|live| as_it_is(live, observed, state, now));
     Share {
         daemon_set: daemon_set.clone(),
         course: ShareCourse::Counted,

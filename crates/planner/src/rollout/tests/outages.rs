@@ -130,7 +130,7 @@ fn nodes_that_are_lost_while_their_old_pod_stops_stop_the_rollout() {
 }
 
 /// The node of the delete at this position is lost.
-fn lose(run: &mut Run, delete: usize) {
+pub(super) fn lose(run: &mut Run, delete: usize) {
     let name = run.deletes[delete].node.clone();
     let at = run.sim.cluster.nodes.iter().position(|it| it.name == name).unwrap();
     set_ready(&mut run.sim, &[at], false);

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::outages::set_ready;
+use super::outages::{lose, set_ready};
 use super::run::Run;
 use super::sim::Sim;
 use super::steps::{self, policy, waits};
-use crate::rollout::{Outcome, counted};
+use crate::rollout::{Outcome, counted, observing};
 use crate::shared::{NodeShare, Share, ShareCourse, Siblings};
 use crate::steps::WaitKind;
 use daemonset::controller::test_cluster::taint;
@@ -94,8 +94,27 @@ fn while_a_rollout_waits_its_own_nodes_are_lost_and_no_others() {
     set_ready(&mut waiting.sim, &[0, 1, 2, 3, 4, 5, 6, 7], false);
     let (seen, now) = (waiting.sim.seen(), waiting.sim.now());
     let key = DaemonSetKey::new("default", "foo");
-    let share = counted(&key, &seen.observed(), &canary, now);
+    let share = counted(&key, &seen.observed(), &observing(&canary), now);
     assert_eq!((updated.len(), disturbed(&share)), (3, updated[1..].to_vec()));
+}
+
+/// Found by seed 934692: when a rollout had ended, the lost node on which it had deleted a pod, and which was
+/// skipped, was forgotten. So another lost node was skipped instead, and the next DaemonSet had its slot.
+#[test]
+fn where_a_rollout_has_deleted_pods_counts_after_its_end() {
+    let mut sim = Sim::of(4, &json!(1));
+    sim.stop = 500;
+    let mut run = alone(sim);
+    for delete in 0..2 {
+        run.until(|run| run.deletes.len() > delete);
+        lose(&mut run, delete);
+    }
+    let run = run.finish();
+    assert_eq!(run.deleted_nodes(), ["node-0", "node-1"], "{}", run.outcome());
+    let (seen, now) = (run.sim.seen(), run.sim.now());
+    let key = DaemonSetKey::new("default", "foo");
+    let share = counted(&key, &seen.observed(), &run.state, now);
+    assert_eq!(disturbed(&share), ["node-1"], "the first one is skipped");
 }
 
 /// The nodes that count against the budget.
