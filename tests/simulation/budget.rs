@@ -214,12 +214,7 @@ impl Nodes {
     ) -> (Vec<NodeName>, u64) {
         let (mut without, unready) = self.down(live, store, now);
         let desired = self.desired.get(&live.key).copied().unwrap_or_default();
-        let skipped = match policy["skipUnreadyNodes"].get("max") {
-            Some(most) => share(most, desired),
-            None => (5 * desired).div_ceil(100),
-        };
-        let skipped = usize::try_from(skipped.max(1)).unwrap_or(usize::MAX);
-        without.extend(unready.into_iter().skip(skipped));
+        without.extend(unready.into_iter().skip(skippable(policy, desired)));
         (without, allowed(declared, policy, desired))
     }
 
@@ -323,6 +318,15 @@ fn allowed(declared: &Value, policy: &Value, desired: u64) -> u64 {
         (0, limit) => limit.unwrap_or(1),
         (own, limit) => limit.map_or(own, |limit| limit.min(own)),
     }
+}
+
+/// How many nodes that are not Ready do not count.
+pub(crate) fn skippable(policy: &Value, desired: u64) -> usize {
+    let most = match policy["skipUnreadyNodes"].get("max") {
+        Some(most) => share(most, desired),
+        None => (5 * desired).div_ceil(100),
+    };
+    usize::try_from(most.max(1)).unwrap_or(usize::MAX)
 }
 
 /// The value of a number or a percentage (rounded up).

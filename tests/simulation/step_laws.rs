@@ -26,7 +26,7 @@ use crate::pulls::Pulls;
 use crate::rules::Rules;
 pub(crate) use approvals::Approvals;
 use checks::{CheckLaws, Seen};
-use domains::{ZoneSoaks, Zones};
+use domains::{ZoneSoaks, Zones, zones_with};
 use here::{Here, desired_nodes_of, zone_of};
 use order::{Evidence, Steps};
 
@@ -97,6 +97,8 @@ struct Begin<'b, 'a> {
     is_available: bool,
     /// The Ready nodes that are down.
     down: &'b [NodeName],
+    /// The zones of nodes that are not Ready and count: they are more than may be skipped.
+    with_unready: &'b BTreeSet<String>,
     /// The nodes that wait for the image of the target, or for another DaemonSet of a shared budget.
     waiting: &'b BTreeSet<NodeName>,
     /// Whether it is skipped: it could not, or a precondition holds it back.
@@ -357,12 +359,13 @@ impl StepLaws {
         }
         let here = self.here(live, store, nodes, Some(pod), now);
         let it = here.iter().find(|one| Some(&one.node.name) == pod.node())?;
-        let (down, _) = nodes.down(live, store, now);
+        let (down, unready) = nodes.down(live, store, now);
+        let with_unready = &zones_with(unready, &self.rules, here.len(), store);
         let is_available = crate::budget::is_available(pod, live, nodes.seen_by(now));
         let holds_back = |node: &NodeName| self.checks.holds_back(&self.rules, node);
         let is_skipped = |node: &NodeName| self.not_pulled.contains(node) || holds_back(node);
         let (here, down, is_skipped) = (&here[..], &down[..], &is_skipped);
-        let begin = Begin { here, it, is_available, down, waiting, is_skipped, now };
+        let begin = Begin { here, it, is_available, down, with_unready, waiting, is_skipped, now };
         if let Some(law) = self.zones.over_limits(&begin, &self.rules, nodes.seen_by(now)) {
             return Some(law);
         }

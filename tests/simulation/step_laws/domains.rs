@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use daemonset::model::NodeName;
+use embedded::{Kind, Store};
 use jiff::{SignedDuration, Timestamp};
 
+use super::here::zone_of;
 use super::{Begin, Here, ROUNDED};
-use crate::budget::share;
+use crate::budget::{share, skippable};
 use crate::rules::{DomainRule, Rules};
 
 /// How long the program may count a zone as open that was disturbed.
@@ -28,6 +30,19 @@ struct Zone {
     down_at: Option<Timestamp>,
     /// The highest number of desired nodes so far.
     desired: u64,
+}
+
+/// The zones of these nodes, which are not Ready, without the first ones by name, which are skipped.
+pub(super) fn zones_with(
+    mut unready: Vec<NodeName>,
+    rules: &Rules,
+    desired: usize,
+    store: &Store,
+) -> BTreeSet<String> {
+    unready.sort();
+    let counted = unready.iter().skip(skippable(&rules.others, desired as u64));
+    let nodes = counted.filter_map(|name| store.get(Kind::Node, "", name.as_str())?.node());
+    nodes.map(|node| zone_of(node).to_owned()).collect()
 }
 
 /// The soaks of zones in one rollout.
@@ -114,7 +129,7 @@ impl ZoneSoaks {
         rules: &Rules,
         (zones, unfinished): (&Zones, &BTreeSet<NodeName>),
     ) -> Option<String> {
-        let Begin { here, it, down, waiting, is_skipped, now, .. } = *begin;
+        let Begin { here, it, down, with_unready, waiting, is_skipped, now, .. } = *begin;
         let domains = rules.domains.as_ref().filter(|_| rules.steps.is_empty())?;
         let is_down = |one: &&Here<'_>| down.contains(&one.node.name);
         let mut open: BTreeSet<&str> = here.iter().filter(is_down).map(|one| one.zone).collect();
@@ -133,11 +148,12 @@ impl ZoneSoaks {
             begins && rank(other.zone) < rank(it.zone)
         };
         // A zone with a pod that is not available is begun, also if the program need not know of it yet;
-        // and so is one whose delete was refused.
+        // and so is one whose delete was refused, or with a node that is not Ready and counts.
         let is_young = |one: &Here<'_>| !one.is_up() || one.up_for(now) < YOUNG;
         let is_begun_by = |one: &Here<'_>| is_young(one) || unfinished.contains(&one.node.name);
         let is_begun = |zone: &str| {
-            open.contains(zone) || here.iter().any(|one| one.zone == zone && is_begun_by(one))
+            let is_open = open.contains(zone) || with_unready.contains(zone);
+            is_open || here.iter().any(|one| one.zone == zone && is_begun_by(one))
         };
         let earlier = here.iter().filter(waits).filter(|other| !is_begun(other.zone));
         let (later, may_begin): (Vec<_>, Vec<_>) =
