@@ -68,6 +68,8 @@ pub(crate) struct StepNode<'a> {
     pub pod_created: Option<Time>,
     /// What it is to the other DaemonSets of a shared budget.
     pub shared: NodeRank,
+    /// Whether it cannot begin yet, because images of its new pod are missing, as far as this run knows.
+    pub lacks_images: bool,
 }
 
 impl StepNode<'_> {
@@ -368,6 +370,12 @@ fn in_order<'a>(
         | Progress::Done { note } = &progress
             && !is_unapproved
         {
+            after.steps.insert(step.name.clone(), note.clone());
+        }
+        // A node that was skipped for its images tries again in each run: until it has them, the soak of
+        // the others goes on.
+        let is_kept = current.is_none() && !is_complete && progress == Progress::Running;
+        if let Some(note) = noted.filter(|_| is_kept && members.only_lack_images()) {
             after.steps.insert(step.name.clone(), note.clone());
         }
         if current.is_none() && !matches!(progress, Progress::Done { .. }) {

@@ -278,6 +278,7 @@ impl<'a> Stepped<'a> {
                 update: view.update,
                 restarts: view.restarts,
                 pod_created: None,
+                lacks_images: false,
                 shared: NodeRank {
                     siblings: rules.siblings.get(&plan.name).copied().unwrap_or_default(),
                     ..NodeRank::default()

@@ -6,6 +6,8 @@
 //!
 //! [`Pulls`]: super::pulls::Pulls
 
+use std::collections::BTreeSet;
+
 use super::decision::{Decision, Flow, Halt, is_template};
 use super::effect::Effect;
 use super::next_deletes::{self, Replacer};
@@ -26,7 +28,8 @@ use daemonset::model::{DaemonSet, NodeName, PodName, PolicySpec, PrePull, Uid, U
 pub(super) enum Pulling {
     /// What may begin is decided as usual, but for the nodes whose images are not there.
     Continue,
-    /// A node was dropped just now: everything is decided again.
+    /// A node was dropped, or has its images, just now: everything is decided again. A soak that the node
+    /// ends is noted as over before its pod is deleted.
     Again,
 }
 
@@ -63,7 +66,7 @@ impl<'w> Decision<'_, 'w> {
             pre_pull: pre_pull.unwrap_or_default(),
             now: self.now,
         });
-        let is_again = !requests.dropped.is_empty();
+        let is_again = !requests.dropped.is_empty() || !requests.pulled.is_empty();
         self.request_pulls(requests, view.live, pre_pull.unwrap_or_default(), images.count());
         if is_again {
             self.wake_at(Some(self.now));
@@ -163,6 +166,17 @@ impl<'w> Decision<'_, 'w> {
         for (pod, uid) in remove {
             self.push(Effect::RemovePuller { pod, uid });
         }
+    }
+
+    /// The nodes with an outdated pod that cannot begin before they have the images of the new one.
+    pub(super) fn lacking_images(&self, view: &RolloutView<'_>) -> BTreeSet<NodeName> {
+        if !self.is_forward() || self.task.policy.pre_pull.is_none() {
+            return BTreeSet::new();
+        }
+        let is_outdated = |at: &usize| view.node_views[*at].has_outdated_pod();
+        let outdated = (0..view.node_views.len()).filter(is_outdated).collect();
+        let without = self.without_images(view, outdated).into_iter();
+        without.filter(|node| !self.state.pulls.has_pulled(node)).collect()
     }
 
     /// The part of these nodes whose pods run without some of the images.

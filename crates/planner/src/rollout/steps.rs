@@ -55,8 +55,13 @@ impl<'w> Decision<'_, 'w> {
         // Under a pause, or another template, the controller removes the new pods of a surge.
         let continues_surges = allows_surge(&live.spec.update_strategy)
             && is_template(live, view.live.spec.template.raw());
-        let node_views = view.node_views.iter();
-        node_views.map(|it| step_node(it, last_good.as_ref(), siblings, continues_surges)).collect()
+        let lacking = self.lacking_images(view);
+        let step_node = |it: &NodeView<'v>| {
+            let node = step_node(it, last_good.as_ref(), siblings, continues_surges);
+            let is_outdated = matches!(node.update, NodeUpdate::Outdated { .. });
+            StepNode { lacks_images: is_outdated && lacking.contains(&it.node.name), ..node }
+        };
+        view.node_views.iter().map(step_node).collect()
     }
 
     /// Evaluates the steps for these nodes. `target` is the template that is rolled out.
@@ -466,5 +471,6 @@ fn step_node<'v>(
             NodeUpdate::Outdated { .. } => None,
         },
         shared: siblings.map(|it| it.rank(&node_view.node.name)).unwrap_or_default(),
+        lacks_images: false,
     }
 }

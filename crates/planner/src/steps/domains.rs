@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::members::latest;
+use super::members::{latest, only_lack_images};
 use super::sampled::began;
 use super::soak::{self, Progress};
 use super::{NodeUpdate, StepNode, StepsInput, WaveId};
@@ -196,7 +196,13 @@ fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
             // None of its new pods has been available before.
             None => nodes().any(|node| node.is_gated(began)).then_some(Timestamp::MAX),
         },
-        Progress::Running => None,
+        Progress::Running => {
+            // As of a step: it goes on until a node that was skipped has its images.
+            if let Some(note) = noted.filter(|_| only_lack_images(&nodes)) {
+                after.steps.insert(key, note.clone());
+            }
+            None
+        }
         // Gates are asked about whole steps.
         Progress::Done { note } | Progress::Soaked { note, since: _ } => {
             after.steps.insert(key, note);

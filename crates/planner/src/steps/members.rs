@@ -134,6 +134,11 @@ impl<'s, 'a> Members<'s, 'a> {
         (number(self.members().count()), number(self.members().filter(is_updated).count()))
     }
 
+    /// Whether they would be complete without those that lack images.
+    pub(super) fn only_lack_images(&self) -> bool {
+        only_lack_images(|| self.members())
+    }
+
     /// Whether all members that are not skipped are updated, and there is one. Without a desired node
     /// there is nothing to update, unless outdated nodes may come back: most DaemonSets do not tolerate
     /// the taint of one that is not Ready.
@@ -190,6 +195,17 @@ fn is_left(node: &StepNode<'_>) -> bool {
         NodeUpdate::InProgress => node.is_desired,
         NodeUpdate::Outdated { .. } => true,
     }
+}
+
+/// Whether all of these nodes that are not skipped are updated, apart from some that lack images:
+/// nothing has begun there.
+pub(super) fn only_lack_images<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
+    nodes: impl Fn() -> I,
+) -> bool {
+    let counted = || nodes().filter(|node| node.standing != NodeStanding::Skipped);
+    let is_updated = |node: &StepNode<'_>| matches!(node.update, NodeUpdate::Updated { .. });
+    counted().any(|node| node.lacks_images)
+        && counted().all(|node| node.lacks_images || is_updated(node))
 }
 
 /// The latest of the times since which updated nodes have stayed up; none if one is unknown.

@@ -100,6 +100,7 @@ impl World {
                 },
                 restarts: 0,
                 pod_created: None,
+                lacks_images: false,
             })
             .collect();
         let calendar = Calendar::of(&self.policy.windows, &self.policy.exclusions);

@@ -9,6 +9,7 @@ use super::run::{Post, Run, declared, target, task};
 use super::sim::{Sim, on_delete, surging};
 use crate::rollout::pulls::{PullInput, Pulls};
 use crate::rollout::{Event, Extent, Failure, Goal, Outcome, PauseReason, Report};
+use crate::steps::WaitKind;
 use daemonset::model::{PodReadiness, PolicySpec, PrePull, PullState, Puller, Ramp, Uid};
 
 fn policy(fields: &Value) -> PolicySpec {
@@ -439,4 +440,45 @@ fn a_node_is_not_dropped_if_the_run_did_not_try_again_in_its_time() {
         assert_eq!(look(later + second), (1, 0), "{second}");
     }
     assert_eq!(look(later + limit), (0, 1), "it was tried in all of its time");
+}
+
+/// Found by seed 949359: a skipped node tried again in each run, and the soak of its domain or step began
+/// again when it was dropped, for ever.
+#[test]
+fn a_soak_goes_on_while_a_skipped_node_tries_again() {
+    let until = |run: &Run| match run.outcome() {
+        Outcome::Waiting { waits_for } => (waits_for[0].kind, waits_for[0].until),
+        other => panic!("it does not wait: {other}"),
+    };
+    let names = json!({"names": ["node-0", "node-1", "node-2", "node-3"]});
+    for soaks in [
+        json!({"domains": {"key": "zone", "atOnce": 1, "soak": "10m"}}),
+        json!({"steps": [{"name": "canary", "nodes": names, "soak": "10m"}]}),
+    ] {
+        for live in ["lastGood", "target"] {
+            let mut fields = soaks.clone();
+            fields["whileWaiting"] = live.into();
+            fields["gates"] = json!([{
+                "name": "errors", "interval": "30s",
+                "prometheus": {"address": "https://prom.example", "query": "errors", "max": 1},
+            }]);
+            let policy = policy(&fields);
+            let mut sim = Sim::of(4, &json!(1));
+            for node in &mut sim.cluster.nodes {
+                node.labels = [("zone", "a")].into_iter().collect();
+            }
+            sim.pulls.insert("node-3".to_owned(), None);
+            let first = super::steps::run(sim, "v2", &policy);
+            assert_eq!((until(&first).0, first.deletes.len()), (WaitKind::Soak, 3));
+            let ends = until(&first);
+            let mut sim = first.sim;
+            sim.pass(60);
+            let second = super::steps::run(sim, "v2", &policy);
+            assert_eq!(until(&second), ends, "{soaks} {live}");
+            let mut sim = second.sim;
+            sim.pass(600);
+            let last = super::steps::run(sim, "v2", &policy);
+            assert_eq!(not_pulled(&last), ["node-3"], "{soaks} {live}");
+        }
+    }
 }
