@@ -91,11 +91,6 @@ pub(super) struct PullRequests {
 }
 
 impl Pulls {
-    /// Whether this run has seen that a node got its images.
-    pub(super) fn has_pulled(&self, node: &NodeName) -> bool {
-        self.pulled.contains(node)
-    }
-
     /// Whether a node may not begin, because its images are not there.
     pub(super) fn holds_back(&self, node: &NodeName) -> bool {
         self.is_over || self.held_back.contains(node)
@@ -105,6 +100,11 @@ impl Pulls {
     pub(super) fn awaits_answers(&self) -> bool {
         self.creating.values().any(|it| *it == RequestState::Out)
             || self.removing.values().any(|(it, _)| *it == RequestState::Out)
+    }
+
+    /// Whether this run has seen that a node got its images.
+    pub(super) fn has_pulled(&self, node: &NodeName) -> bool {
+        self.pulled.contains(node)
     }
 
     /// Decides the next pulls.
