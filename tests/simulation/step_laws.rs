@@ -241,8 +241,7 @@ impl StepLaws {
         let image = image_of(live.spec.template.raw());
         let pause = PausedRollout::of(live).ok().flatten().map(|pause| pause.state);
         let went_back = self.goes_back.take().filter(|good| [image, self.target] == [*good; 2]);
-        let good = self.good;
-        let is_good = self.is_good(image);
+        let (good, is_good) = (self.good, self.is_good(image));
         match pause {
             Some(PauseState::Aborted) => {
                 self.rollout_ends(false, now);
@@ -252,6 +251,9 @@ impl StepLaws {
             }
             Some(PauseState::Waiting) => {
                 self.goes_back = went_back;
+                // Nodes that a killed run has left without a pod get one of the good template now.
+                let puts_back = image != self.target;
+                self.all().filter(|_| puts_back).for_each(|progress| progress.unfinished.clear());
                 (!self.may_wait_with(image))
                     .then(|| format!(" waits with image {image}, {good} is good"))
             }
@@ -272,8 +274,7 @@ impl StepLaws {
         }
     }
 
-    /// The broken law at the end of a run: of its checks, or, if it waits, that the last good template
-    /// is not live.
+    /// The broken law at the end of a run: of its checks, or of the template with which it waits.
     pub(crate) fn run_ended(
         &mut self,
         exit: Exit,
@@ -417,8 +418,7 @@ impl StepLaws {
         self.progress.unfinished.insert(node.clone());
     }
 
-    /// Whether a node has an unavailable pod that is neither of the target nor of a good template:
-    /// that may be replaced in any step, and counts for none.
+    /// Whether a node has an unavailable pod, not of the target nor good: it counts for no step.
     fn is_broken(&self, it: &Here<'_>) -> bool {
         let is_intermediate = |image| image != self.target && !self.is_good(image);
         it.image.is_some_and(is_intermediate) && !it.is_up()
