@@ -242,6 +242,9 @@ impl LawChecker {
             let was = event.previous.as_ref().and_then(|it| it.pod());
             if let Some(change) = was.zip(event.object.pod()) {
                 self.flights.look_back(live, &self.policy, change, store);
+                if let Some(steps) = self.steps.get_mut(&live.key) {
+                    steps.look_back(live, change, store);
+                }
             }
         }
         self.look_at_pods(&live, store, now);
@@ -376,6 +379,14 @@ impl LawChecker {
     fn look_at_steps(&mut self, store: &Store, now: Timestamp) {
         for live in daemon_sets(store) {
             if let Some(steps) = self.steps.get_mut(&live.key) {
+                let news =
+                    store.events_after(Kind::Pod, self.seen).expect("recent events are kept");
+                for event in news {
+                    let was = event.previous.as_ref().and_then(|it| it.pod());
+                    if let Some(change) = was.zip(event.object.pod()) {
+                        steps.look_back(live, change, store);
+                    }
+                }
                 steps.look(live, store, (&self.nodes, &self.pulls), now);
             }
         }

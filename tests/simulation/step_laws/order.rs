@@ -1,8 +1,12 @@
 //! Which steps are done, which nodes a step may take, and when.
 
+use daemonset::model::{DaemonSet, Pod, PodReadiness};
+use embedded::Store;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Here, ROUNDED, StepLaws};
+use crate::budget::owns;
+use crate::objects::{image_of, is_updated};
 use crate::rules::{Rules, StepRule};
 
 /// The steps of the policy.
@@ -26,17 +30,52 @@ struct Soaking {
     done_at: Option<Timestamp>,
     /// Its soak began after this.
     after: Timestamp,
+    /// The end of its soak, if all stays as it was at the last look.
+    ends: Option<Timestamp>,
+}
+
+impl Soaking {
+    fn begun(now: Timestamp) -> Self {
+        Self { done_at: None, after: now, ends: None }
+    }
+}
+
+impl StepLaws {
+    /// Records that a pod has changed since the last look: between two requests, the program may have
+    /// seen that a soak was over. Gates are not looked back at: an answer is a look.
+    pub(crate) fn look_back(&mut self, live: &DaemonSet, (was, is): (&Pod, &Pod), store: &Store) {
+        let is_new = owns(live, was) && is_updated(was, live, store);
+        let is_target = image_of(live.spec.template.raw()) == self.target;
+        let was_up = was.is_ready() && !was.terminating;
+        if !is_new || !is_target || !was_up || self.rules.checks.is_some() {
+            return;
+        }
+        match is.readiness {
+            _ if is.terminating => self.progress.steps.changes(None),
+            PodReadiness::NotReady { since: Some(at) } => {
+                self.progress.steps.changes(Some(at.into()));
+            }
+            PodReadiness::NotReady { since: None } | PodReadiness::Ready { .. } => {}
+        }
+    }
 }
 
 impl Steps {
     pub(super) fn of(rules: &Rules, now: Timestamp) -> Self {
-        Self { all: vec![Soaking { done_at: None, after: now }; rules.steps.len()] }
+        Self { all: vec![Soaking::begun(now); rules.steps.len()] }
     }
 
     /// This step and all later ones begin again.
     pub(super) fn begin_again(&mut self, from: usize, now: Timestamp) {
         let later = self.all.iter_mut().skip(from);
-        later.for_each(|step| *step = Soaking { done_at: None, after: now });
+        later.for_each(|step| *step = Soaking::begun(now));
+    }
+
+    /// A new pod is not up any more since this time, which is after the last look; or it is about to go.
+    fn changes(&mut self, at: Option<Timestamp>) {
+        let Some(step) = self.all.iter_mut().find(|step| step.done_at.is_none()) else { return };
+        let ends = step.ends.take();
+        step.done_at = at.filter(|at| ends.is_some_and(|ends| ends <= *at));
     }
 
     /// The number of steps that are done.
@@ -57,6 +96,7 @@ impl Steps {
         now: Timestamp,
     ) {
         let is_outdated = here.iter().any(Here::is_outdated);
+        self.all.iter_mut().for_each(|step| step.ends = None);
         // All pods of a step may have come with an earlier one: its gates look at them since that is done.
         let mut begins = Timestamp::MIN;
         for (at, rule) in rules.steps.iter().enumerate() {
@@ -81,6 +121,8 @@ impl Steps {
                 let Ok(last) = now.checked_sub(time) else { return true };
                 (evidence.has_passed)(last.max(begins), last.max(step.after) + soak)
             };
+            let since = up_for.and_then(|time| now.checked_sub(time).ok());
+            step.ends = since.map(|since| since.max(step.after) + soak - ROUNDED);
             if is_seen && up_for.is_some_and(|time| has_soaked(time) && has_passed(time)) {
                 step.done_at.get_or_insert(now);
             }
