@@ -372,8 +372,8 @@ fn in_order<'a>(
         {
             after.steps.insert(step.name.clone(), note.clone());
         }
-        // A node that was skipped for its images tries again in each run: until it has them, the soak of
-        // the others goes on.
+        // A node that was skipped for its images pulls them again in each run: until it has them, the soak
+        // of the others continues.
         let is_kept = current.is_none() && !is_complete && progress == Progress::Running;
         if let Some(note) = noted.filter(|_| is_kept && members.only_lack_images()) {
             after.steps.insert(step.name.clone(), note.clone());

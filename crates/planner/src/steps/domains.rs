@@ -197,7 +197,7 @@ fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
             None => nodes().any(|node| node.is_gated(began)).then_some(Timestamp::MAX),
         },
         Progress::Running => {
-            // As of a step: it goes on until a node that was skipped has its images.
+            // As of a step: it continues until a node that was skipped has its images.
             if let Some(note) = noted.filter(|_| only_lack_images(&nodes)) {
                 after.steps.insert(key, note.clone());
             }

@@ -442,10 +442,10 @@ fn a_node_is_not_dropped_if_the_run_did_not_try_again_in_its_time() {
     assert_eq!(look(later + limit), (0, 1), "it was tried in all of its time");
 }
 
-/// Found by seed 949359: a skipped node tried again in each run, and the soak of its domain or step began
+/// Found by seed 949359: a skipped node pulled again in each run, and the soak of its domain or step began
 /// again when it was dropped, for ever.
 #[test]
-fn a_soak_goes_on_while_a_skipped_node_tries_again() {
+fn a_soak_continues_while_a_skipped_node_pulls_again() {
     let until = |run: &Run| match run.outcome() {
         Outcome::Waiting { waits_for } => (waits_for[0].kind, waits_for[0].until),
         other => panic!("it does not wait: {other}"),
