@@ -10,6 +10,7 @@ mod checks;
 mod domains;
 mod here;
 mod order;
+mod progress;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,9 +27,10 @@ use crate::pulls::Pulls;
 use crate::rules::Rules;
 pub(crate) use approvals::Approvals;
 use checks::{CheckLaws, Seen};
-use domains::{ZoneSoaks, Zones, zones_with};
+use domains::{Zones, zones_with};
 use here::{Here, desired_nodes_of, zone_of};
-use order::{Evidence, Steps};
+use order::Evidence;
+use progress::Progress;
 
 /// How much later than the program a law may see a time: it has whole seconds.
 const ROUNDED: SignedDuration = SignedDuration::from_secs(1);
@@ -60,33 +62,6 @@ pub(crate) struct StepLaws {
     not_pulled: BTreeSet<NodeName>,
     checks: CheckLaws,
     pub(crate) approvals: Approvals,
-}
-
-/// How far the rollout of one image is.
-struct Progress {
-    steps: Steps,
-    soaks: ZoneSoaks,
-    /// Nodes of which it has replaced the outdated pod.
-    begun: BTreeSet<NodeName>,
-    /// Those of them on which no pod of the target was seen since.
-    unfinished: BTreeSet<NodeName>,
-}
-
-impl Progress {
-    fn of(rules: &Rules, now: Timestamp) -> Self {
-        Self {
-            steps: Steps::of(rules, now),
-            soaks: ZoneSoaks::default(),
-            begun: BTreeSet::new(),
-            unfinished: BTreeSet::new(),
-        }
-    }
-
-    /// All soaks begin again.
-    fn begin_again(&mut self, now: Timestamp) {
-        self.steps.begin_again(0, now);
-        self.soaks = ZoneSoaks::default();
-    }
 }
 
 /// A replacement that is about to begin.
@@ -253,7 +228,9 @@ impl StepLaws {
                 self.goes_back = went_back;
                 // Nodes that a killed run has left without a pod get one of the good template now.
                 let puts_back = image != self.target;
-                self.all().filter(|_| puts_back).for_each(|progress| progress.unfinished.clear());
+                self.all()
+                    .filter(|_| puts_back)
+                    .for_each(|progress| progress.unfinished.put_back());
                 (!self.may_wait_with(image))
                     .then(|| format!(" waits with image {image}, {good} is good"))
             }
@@ -318,14 +295,7 @@ impl StepLaws {
     ) {
         self.not_pulled = pulls.timed_out(self.target, self.rules.pulls_for, nodes.sight(), now);
         let here = self.here(live, store, nodes, None, now);
-        for one in here.iter().filter(|one| one.is_updated) {
-            self.progress.unfinished.remove(&one.node.name);
-        }
-        // A node that dies meanwhile is disturbed by itself.
-        let is_well = |one: &Here<'_>| one.node.readiness.is_ready();
-        let is_there =
-            |name: &NodeName| here.iter().any(|one| one.node.name == *name && is_well(one));
-        self.progress.unfinished.retain(is_there);
+        self.progress.unfinished.look(&here);
         self.checks.look(&here, nodes, now);
         let Self { rules, target, approvals, progress, checks, .. } = self;
         // The samples of a rollout do not begin before it, and it begins before its first node.
@@ -407,7 +377,7 @@ impl StepLaws {
             return;
         }
         if self.goes_back() {
-            self.progress.unfinished.insert(node.clone());
+            self.progress.unfinished.insert(node.clone(), pod);
             return;
         }
         self.checks.begins(now);
@@ -415,7 +385,7 @@ impl StepLaws {
         if !here.iter().any(|one| one.node.name == *node && self.is_broken(one)) {
             self.progress.begun.insert(node.clone());
         }
-        self.progress.unfinished.insert(node.clone());
+        self.progress.unfinished.insert(node.clone(), pod);
     }
 
     /// Whether a node has an unavailable pod, not of the target nor good: it counts for no step.

@@ -7,6 +7,7 @@ use embedded::{Kind, Store};
 use jiff::{SignedDuration, Timestamp};
 
 use super::here::zone_of;
+use super::progress::Unfinished;
 use super::{Begin, Here, ROUNDED};
 use crate::budget::{share, skippable};
 use crate::rules::{DomainRule, Rules};
@@ -127,7 +128,7 @@ impl ZoneSoaks {
         &self,
         begin: &Begin<'_, '_>,
         rules: &Rules,
-        (zones, unfinished): (&Zones, &BTreeSet<NodeName>),
+        (zones, unfinished): (&Zones, &Unfinished),
     ) -> Option<String> {
         let Begin { here, it, down, with_unready, waiting, is_skipped, now, .. } = *begin;
         let domains = rules.domains.as_ref().filter(|_| rules.steps.is_empty())?;
