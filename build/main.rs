@@ -10,7 +10,9 @@ const COMMIT: &str = "DS_PLAN_COMMIT";
 
 #[expect(clippy::print_stdout, reason = "cargo reads the answers there")]
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Not `env!`: checkouts that share a target folder also share the compiled build script.
+    let folder = variable("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let folder = Path::new(&folder);
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-env-changed={COMMIT}");
     if let Some(log) = commit::log_of_head(folder).filter(|_| is_release()) {
