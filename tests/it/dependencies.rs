@@ -1,4 +1,5 @@
-//! Each dependency has a reason in `docs/src/dependencies.md` and is used; one place has unsafe code.
+//! Each dependency has a reason in `docs/src/dependencies.md` and is used; one place has unsafe
+//! code. Each package that is published carries the licences.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,7 +38,8 @@ fn is_normal(heading: &str) -> bool {
 }
 
 fn text(path: &str) -> String {
-    fs::read_to_string(Path::new(ROOT).join(path)).unwrap()
+    let found = fs::read_to_string(Path::new(ROOT).join(path));
+    found.unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// The folder of each package, from the root.
@@ -50,14 +52,30 @@ fn packages() -> Vec<String> {
     found
 }
 
+/// The packages that are published: that of tests is part of no program.
+fn published() -> impl Iterator<Item = String> {
+    packages().into_iter().filter(|package| package != "crates/testkit")
+}
+
+#[test]
+fn each_published_package_carries_the_licences() {
+    for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        let licence = text(name);
+        for package in published() {
+            let copy = text(&format!("{package}/{name}"));
+            assert!(copy == licence, "{package}/{name} is not that of the root");
+        }
+    }
+}
+
 #[test]
 fn each_dependency_has_a_reason() {
-    // Ours are described in ARCHITECTURE.md; the crate of tests is part of no program.
+    // Ours are described in ARCHITECTURE.md.
     let ours = |name: &str| Path::new(ROOT).join("crates").join(name).is_dir();
     let root = text("Cargo.toml");
     let named = dependencies(&root, |heading| heading == "workspace.dependencies");
     let mut of_programs = BTreeSet::new();
-    for package in packages().iter().filter(|package| *package != "crates/testkit") {
+    for package in published() {
         of_programs.extend(dependencies(&text(&format!("{package}/Cargo.toml")), is_normal));
     }
     let wanted = named.iter().filter(|name| !ours(name)).map(|name| {
