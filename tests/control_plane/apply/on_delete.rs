@@ -220,6 +220,8 @@ fn roll_of_a_broken_image(plane: &ControlPlane) {
         ("roll", &[more, "--dry-run"][..], 6),
         ("roll", &[more], 6),
         ("step", &[more, "--count=1"], 6),
+        // The two use up the budget, which is another guard.
+        ("roll", &[same, "--allow-deadlock"], 6),
         ("roll", &[same, "--progress-deadline=10s", "--retry"], 4),
         ("roll", &[more], 6),
     ] {

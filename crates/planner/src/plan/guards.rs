@@ -221,7 +221,11 @@ fn failed_template(plan: &DaemonSetPlan, snapshot: &Snapshot) -> Option<Guard> {
     let failed_before = snapshot.has_failed(&plan.key(), &plan.target_template);
     let aborted = plan.pause.as_ref().and_then(|pause| pause.failed.as_ref());
     let is_live = plan.live_template.as_ref() == Some(&plan.target_template);
-    let is_whole = is_live && plan.pause.is_none() && plan.waves.is_empty();
+    // There are no waves either while all outdated pods wait for the budget.
+    let is_whole = is_live
+        && plan.pause.is_none()
+        && plan.waves.is_empty()
+        && waiting_for_budget(plan).next().is_none();
     let failed = aborted == Some(&plan.target_template) || (failed_before && !is_whole);
     failed.then(|| Guard::failed_template(&plan.key()))
 }
@@ -282,13 +286,8 @@ fn deadlock(
     if plan.is_under_way() {
         return None;
     }
-    let blocked =
-        plan.nodes.iter().flat_map(|node| &*node.reasons).filter_map(|coded| match coded.reason {
-            Reason::MaxUnavailableReached { unavailable, allowed } => Some((unavailable, allowed)),
-            _ => None,
-        });
-    let waiting = blocked.clone().count();
-    let (count, allowed) = blocked.into_iter().next()?;
+    let (count, allowed) = waiting_for_budget(plan).next()?;
+    let waiting = waiting_for_budget(plan).count();
     let message = format!(
         "the plan cannot finish: {} already unavailable, at most {} allowed, and the plan does not \
          fix them ({}); {} outdated {} indefinitely. Fix these nodes first, or roll back to a \
@@ -300,6 +299,16 @@ fn deadlock(
         agree(waiting, "pod waits", "pods wait")
     );
     Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), unavailable.to_vec()))
+}
+
+/// The outdated pods that wait because unavailable pods use up the budget: for each, how many are
+/// unavailable and how many may be.
+fn waiting_for_budget(plan: &DaemonSetPlan) -> impl Iterator<Item = (u32, u32)> {
+    let reasons = plan.nodes.iter().flat_map(|node| &*node.reasons);
+    reasons.filter_map(|coded| match coded.reason {
+        Reason::MaxUnavailableReached { unavailable, allowed } => Some((unavailable, allowed)),
+        _ => None,
+    })
 }
 
 /// A step never finishes: unavailable pods that it does not replace use up what may be unavailable.

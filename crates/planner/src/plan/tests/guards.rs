@@ -335,6 +335,29 @@ fn a_failed_template_in_the_lease_is_guarded_until_it_is_live_everywhere() {
     }
 }
 
+/// There are no waves then, although outdated pods are left.
+#[test]
+fn a_failed_template_is_guarded_also_while_its_pods_use_up_the_budget() {
+    let mut cluster = settled(4);
+    cluster.set_image("foo/bar:2");
+    cluster.sync();
+    cluster.sync();
+    cluster.now = at(100_000);
+    let ours = desired(&cluster);
+    let digest = template_digest(ours.spec.template.raw());
+    let mut live = snapshot(&cluster);
+    for (failed, want) in [
+        (digest.as_str(), &[GuardCode::Deadlock, GuardCode::FailedTemplate][..]),
+        ("sha256:other", &[GuardCode::Deadlock]),
+    ] {
+        live.set_notes(&ours.key, failed, None);
+        let plan = planned(&live, std::slice::from_ref(&ours));
+        assert!(plan.daemon_sets[0].waves.is_empty(), "{:#?}", lines(&plan));
+        let codes: Vec<GuardCode> = plan.guards.iter().map(|guard| guard.code).collect();
+        assert_eq!(codes, want, "{failed}");
+    }
+}
+
 /// The nodes of a step may leave when the rollout has begun: then its run waits for one, or its gates fail.
 #[test]
 fn a_step_whose_nodes_have_left_blocks_no_rollout_that_is_under_way() {
