@@ -29,7 +29,7 @@ use super::decode::protobuf::envelope::ListMeta;
 use super::failure::{Failure, Refusal};
 use super::request::{Accept, Call, Requests};
 use super::{Error, Kind, Permission, Resource, Verb, uri};
-use daemonset::model::NamespaceName;
+use daemonset::model::{NamespaceName, RECORD_LABEL};
 use portion::Portion;
 use sink::Next;
 pub(super) use sink::Sink;
@@ -73,6 +73,13 @@ impl List {
     /// All objects of a kind.
     pub(super) fn all(kind: Kind, namespace: Option<NamespaceName>) -> Self {
         Self { kind, namespace, narrowed: Narrowed::default() }
+    }
+
+    /// The records: ConfigMaps with a label.
+    pub(super) fn records(namespace: Option<NamespaceName>) -> Self {
+        let labels = format!("{RECORD_LABEL}=true");
+        let narrowed = Narrowed { labels, ..Narrowed::default() };
+        Self { kind: Kind::DaemonSetRecord, namespace, narrowed }
     }
 
     /// The request for one page.

@@ -14,7 +14,7 @@ use super::list::{self, List, Narrowed, Sink};
 use super::request::{Accept, Call, Decoding, Requests};
 use super::{Error, Kind, RequestCounts, Resource};
 use daemonset::model::{
-    ClusterInfo, Coverage, DesiredDaemonSet, ManagedBy, NamespaceName, Pod, RECORD_LABEL, Snapshot,
+    ClusterInfo, Coverage, DesiredDaemonSet, ManagedBy, NamespaceName, Pod, Snapshot,
 };
 
 /// The objects per page.
@@ -61,16 +61,11 @@ impl Scope {
         lists
     }
 
-    /// The lists of records, which are ConfigMaps with a label.
+    /// The lists of records.
     fn records(&self) -> Vec<List> {
-        let list = |namespace| {
-            let labels = format!("{RECORD_LABEL}=true");
-            let narrowed = Narrowed { labels, ..Narrowed::default() };
-            List { kind: Kind::DaemonSetRecord, namespace, narrowed }
-        };
         match self {
-            Self::All => vec![list(None)],
-            Self::Namespaces(names) => names.iter().cloned().map(Some).map(list).collect(),
+            Self::All => vec![List::records(None)],
+            Self::Namespaces(names) => names.iter().cloned().map(Some).map(List::records).collect(),
         }
     }
 

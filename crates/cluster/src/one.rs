@@ -44,11 +44,23 @@ impl LiveCluster {
     /// # Errors
     /// DaemonSets cannot be listed.
     pub async fn daemon_sets_in(&self, namespace: &NamespaceName) -> Result<Vec<DaemonSet>, Error> {
-        let list = List::all(Kind::DaemonSet, Some(namespace.clone()));
+        self.daemon_sets_of(&List::all(Kind::DaemonSet, Some(namespace.clone()))).await
+    }
+
+    /// Reads all records of a namespace, each as the DaemonSet that it stands for, in any order. One
+    /// that cannot be decoded is left out.
+    ///
+    /// # Errors
+    /// ConfigMaps cannot be listed.
+    pub async fn records_in(&self, namespace: &NamespaceName) -> Result<Vec<DaemonSet>, Error> {
+        self.daemon_sets_of(&List::records(Some(namespace.clone()))).await
+    }
+
+    async fn daemon_sets_of(&self, list: &List) -> Result<Vec<DaemonSet>, Error> {
         let sink = || Decoder::new(&self.requests.server);
-        let mut read = list::read(&self.requests, &list, self.page_size, &sink).await?;
+        let mut read = list::read(&self.requests, list, self.page_size, &sink).await?;
         let mut found = Vec::new();
-        while let Some(Object::DaemonSet(one)) = read.snapshot_builder.take_last(Kind::DaemonSet) {
+        while let Some(Object::DaemonSet(one)) = read.snapshot_builder.take_last(list.kind) {
             found.push(one);
         }
         Ok(found)

@@ -320,7 +320,9 @@ impl Needs {
 
     fn as_controller(&mut self, errand: &Errand) {
         match errand.work {
-            Work::Look => {}
+            Work::Look => {
+                self.rows(errand, &[(&[List], Kind::DaemonSetRecord, Purpose::Read)]);
+            }
             Work::Share => {
                 self.rows(errand, &[(&[List, Watch], Kind::DaemonSetRecord, Purpose::Watch)]);
             }

@@ -62,10 +62,12 @@ pub(super) async fn run(
 ) -> Result<Exit, Error> {
     let policies = &policies::of_files(&args.policies.policy, &session.shell)?;
     let read = errands::namespaces(keys, namespace, policies);
-    let live =
-        session.unless_interrupted(async |_, cluster| errands::live(read, cluster).await).await?;
     let managed_by = args.managed_by.map(Into::into);
-    let known = Known { policies, live, managed_by, prune: args.prune };
+    let records = errands::may_select_records(policies, managed_by);
+    let existing = session
+        .unless_interrupted(async |_, cluster| errands::existing(read, records, cluster).await)
+        .await?;
+    let known = Known { policies, existing, managed_by, prune: args.prune };
     let not_selected = known.not_selected(keys)?.into_iter().map(warnings::not_selected);
     warnings::print(&not_selected.collect::<Vec<_>>(), session.shell.printer);
     let needs = permissions::needs(&known.errands(keys, namespace)?);

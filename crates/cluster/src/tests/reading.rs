@@ -12,7 +12,7 @@ use crate::list::{self, List, Sink};
 use crate::request::Accept;
 use crate::{Error, Kind, Permission, Resource, Verb};
 use daemonset::controller::test_cluster::Cluster;
-use daemonset::model::{Coverage, ManagedBy, Snapshot};
+use daemonset::model::{Coverage, DaemonSetKey, ManagedBy, RECORD_LABEL, Snapshot};
 
 const NODES: &str = "/api/v1/nodes?limit=500";
 
@@ -470,4 +470,28 @@ async fn records_are_read_if_one_is_referenced_or_wanted() {
         );
         assert_eq!((asked, snapshot.coverage.records), (1, may));
     }
+}
+
+#[tokio::test]
+async fn records_are_listed_as_the_daemon_sets_that_they_stand_for() {
+    let object = json!({
+        "metadata": {"name": "x", "labels": {"tier": "node"}},
+        "spec": {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {"metadata": {"labels": {"app": "x"}}, "spec": {}},
+        },
+    });
+    let record = |name: &str, object: &str| {
+        let labels = json!({RECORD_LABEL: "true"});
+        let metadata = json!({"namespace": "a", "name": name, "uid": name, "labels": labels});
+        json!({"metadata": metadata, "data": {"daemonSet": object}})
+    };
+    let all = [record("ds-plan-x", &object.to_string()), record("ds-plan-y", "{")];
+    let asked =
+        "/api/v1/namespaces/a/configmaps?limit=500&labelSelector=ds-plan.dev%2Frecord%3Dtrue";
+    let (live, _) = cluster(move |uri, _| (uri == asked).then(|| Answer::list(&all)));
+    let found = live.records_in(&"a".into()).await.unwrap();
+    let [one] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!(one.key, DaemonSetKey::new("a", "x"));
+    assert_eq!((one.managed_by, one.labels.get("tier")), (ManagedBy::DsApply, Some("node")));
 }

@@ -141,6 +141,10 @@ fn the_in_process_controller_needs_to_create_pods() {
         assert!(all.contains(&word.to_owned()), "{word}: {all:?}");
     }
     assert!(!all.contains(&"patch daemonsets".to_owned()), "{all:?}");
+    // It is not known whether there is a record.
+    let look = words(&[errand(ManagedBy::DsApply, Work::Look)]);
+    assert!(look.contains(&"list configmaps".to_owned()), "{look:?}");
+    assert!(!look.contains(&"create configmaps".to_owned()), "{look:?}");
     // With both, a permission that is optional for one is required for the other.
     let mixed = [
         errand(ManagedBy::DaemonSetController, Work::Change { creates: false }),

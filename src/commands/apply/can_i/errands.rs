@@ -8,19 +8,28 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use cluster::WritableCluster;
-use daemonset::model::{DaemonSetKey, Labels, ManagedBy, NamespaceName, RolloutPolicy};
+use daemonset::model::{DaemonSet, DaemonSetKey, Labels, ManagedBy, NamespaceName, RolloutPolicy};
 use executor::permissions::{Errand, Work};
 use manifest::Policies;
 
-/// The live DaemonSets with their labels, in each namespace in which they may be listed.
-type Live = BTreeMap<NamespaceName, BTreeMap<DaemonSetKey, Labels>>;
+/// DaemonSets with their labels, in each namespace in which they may be listed.
+type Listed = BTreeMap<NamespaceName, BTreeMap<DaemonSetKey, Labels>>;
+
+/// The DaemonSets that exist.
+#[derive(Default)]
+pub(super) struct Existing {
+    /// Those of the DaemonSet controller.
+    daemon_sets: Listed,
+    /// Those of `ds-apply`, which are records. Empty if no policy may select one by its labels.
+    records: Listed,
+}
 
 /// What the work of a run depends on.
 pub(super) struct Known<'a> {
     /// The policies of the command line.
     pub policies: &'a Policies,
-    /// The live DaemonSets.
-    pub live: Live,
+    /// The DaemonSets that exist.
+    pub existing: Existing,
     /// The controller of the command line, which overrides the policies.
     pub managed_by: Option<ManagedBy>,
     /// Whether DaemonSets that are no longer in the source are deleted.
@@ -39,27 +48,44 @@ pub(super) fn namespaces(
     named.chain(keys.is_empty().then(|| namespace.clone())).collect()
 }
 
-/// Reads the live DaemonSets of these namespaces. Those that may not be listed are left out: the
-/// table shows that this permission is missing.
+/// Whether a policy may select a record by its labels. Only then records are read.
+pub(super) fn may_select_records(policies: &Policies, managed_by: Option<ManagedBy>) -> bool {
+    let is_ours =
+        |policy: &RolloutPolicy| managed_by.unwrap_or(policy.spec.managed_by) == ManagedBy::DsApply;
+    policies.all().any(|policy| policy.goes_by_labels() && is_ours(policy))
+}
+
+/// Reads the DaemonSets that exist in these namespaces, and their records if they are wanted.
 ///
 /// # Errors
 /// The server does not answer, or not as expected.
-pub(super) async fn live(
+pub(super) async fn existing(
     namespaces: BTreeSet<NamespaceName>,
+    wants_records: bool,
     cluster: &WritableCluster,
-) -> Result<Live, Error> {
-    let mut live = Live::new();
+) -> Result<Existing, Error> {
+    let (live, mut existing) = (cluster.live(), Existing::default());
     for namespace in namespaces {
-        match cluster.live().daemon_sets_in(&namespace).await {
-            Ok(found) => {
-                let found = found.into_iter().map(|one| (one.key, one.labels));
-                live.insert(namespace, found.collect());
-            }
-            Err(cluster::Error::Forbidden { .. }) => {}
-            Err(error) => return Err(error.into()),
+        if wants_records && let Some(found) = permitted(live.records_in(&namespace).await)? {
+            existing.records.insert(namespace.clone(), found);
+        }
+        if let Some(found) = permitted(live.daemon_sets_in(&namespace).await)? {
+            existing.daemon_sets.insert(namespace, found);
         }
     }
-    Ok(live)
+    Ok(existing)
+}
+
+/// The labels of what was listed. `None` if that is forbidden: the table shows that this permission is
+/// missing.
+fn permitted(
+    listed: Result<Vec<DaemonSet>, cluster::Error>,
+) -> Result<Option<BTreeMap<DaemonSetKey, Labels>>, Error> {
+    match listed {
+        Ok(found) => Ok(Some(found.into_iter().map(|one| (one.key, one.labels)).collect())),
+        Err(cluster::Error::Forbidden { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Known<'_> {
@@ -80,9 +106,13 @@ impl Known<'_> {
         for key in keys {
             let policy = self.policy(key)?;
             // If it is not known whether it exists, the run may have to create it.
-            let creates = self.labels(key).is_none();
+            let creates = labels_in(&self.existing.daemon_sets, key).is_none();
             let of = |managed_by, work| Errand::with(key, managed_by, work);
             errands.extend(self.under(policy.as_deref(), creates, of));
+            if policy.is_none() && creates && self.may_have_hidden_record(key) {
+                // A policy may select the record: the table shows that it may not be listed.
+                errands.push(Errand::with(key, ManagedBy::DsApply, Work::Look));
+            }
         }
         Ok(errands)
     }
@@ -141,19 +171,28 @@ impl Known<'_> {
         if policy.spec.shared_budget.is_none() {
             return BTreeSet::new();
         }
-        let live = self.live.values().flatten();
-        let selected = live.filter(|(key, labels)| policy.selects(key, labels));
+        let Existing { daemon_sets, records } = &self.existing;
+        let existing = daemon_sets.values().chain(records.values()).flatten();
+        let selected = existing.filter(|(key, labels)| policy.selects(key, labels));
         policy.spec.selects.names.iter().chain(selected.map(|(key, _)| key)).cloned().collect()
     }
 
     fn policy(&self, key: &DaemonSetKey) -> Result<Option<Arc<RolloutPolicy>>, Error> {
-        Ok(self.policies.of(key, self.labels(key).as_slice())?)
+        let Existing { daemon_sets, records } = &self.existing;
+        let labels = [daemon_sets, records].into_iter().filter_map(|all| labels_in(all, key));
+        Ok(self.policies.of(key, &labels.collect::<Vec<_>>())?)
     }
 
-    /// The labels of a live DaemonSet; `None` if it does not exist, or may not be listed.
-    fn labels(&self, key: &DaemonSetKey) -> Option<&Labels> {
-        self.live.get(&key.namespace)?.get(key)
+    /// Whether it may have a record that a policy would select, but that may not be listed.
+    fn may_have_hidden_record(&self, key: &DaemonSetKey) -> bool {
+        may_select_records(self.policies, self.managed_by)
+            && !self.existing.records.contains_key(&key.namespace)
     }
+}
+
+/// The labels of a DaemonSet; `None` if it does not exist, or may not be listed.
+fn labels_in<'a>(all: &'a Listed, key: &DaemonSetKey) -> Option<&'a Labels> {
+    all.get(&key.namespace)?.get(key)
 }
 
 #[cfg(test)]
@@ -173,13 +212,19 @@ mod tests {
         manifest::read_policies(&[file]).unwrap()
     }
 
-    /// `logging/agent` and `logging/other` exist; `monitoring` may not be listed.
+    /// These of `logging`, with a label.
+    fn listed<const N: usize>(names: [&str; N]) -> Listed {
+        let labels = Labels::from_iter([("tier", "node")]);
+        let one = |name: &str| (DaemonSetKey::new("logging", name), labels.clone());
+        BTreeMap::from([("logging".into(), names.map(one).into())])
+    }
+
+    /// `logging/agent` and `logging/other` exist, and a record of `logging/ours`; `monitoring` may
+    /// not be listed.
     fn known(policies: &Policies) -> Known<'_> {
-        let labels = |tier: &str| Labels::from_iter([("tier", tier)]);
-        let key = |name| DaemonSetKey::new("logging", name);
-        let there = [(key("agent"), labels("node")), (key("other"), labels("node"))];
-        let live = BTreeMap::from([("logging".into(), there.into())]);
-        Known { policies, live, managed_by: None, prune: false }
+        let existing =
+            Existing { daemon_sets: listed(["agent", "other"]), records: listed(["ours"]) };
+        Known { policies, existing, managed_by: None, prune: false }
     }
 
     /// The weight of a permission that the work on a DaemonSet needs; on any of `logging` without
@@ -253,6 +298,44 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_selects_a_record_by_its_labels() {
+        let policies = policies("selects: {labels: {tier: node}}, managedBy: ds-apply");
+        let create_record = (Verb::Create, Kind::DaemonSetRecord, Some("logging"));
+        let list_records = (Verb::List, Kind::DaemonSetRecord, Some("logging"));
+        let create = (Verb::Create, Kind::DaemonSet, Some("logging"));
+        let required = Some(Weight::Required);
+        let mut hidden = known(&policies);
+        hidden.existing.records.clear();
+        for (rule, known, name, want) in [
+            ("a record", &known(&policies), "ours", [required, required, None]),
+            ("none", &known(&policies), "none", [None, None, required]),
+            // It may have a record, with any labels.
+            ("not to be listed", &hidden, "none", [None, required, required]),
+            ("no need to list", &hidden, "agent", [required, required, None]),
+        ] {
+            let name = Some(("logging", name));
+            let found = [create_record, list_records, create].map(|it| weight(known, name, it));
+            assert_eq!(found, want, "{rule}");
+        }
+    }
+
+    #[test]
+    fn records_are_read_only_for_policies_that_go_by_labels() {
+        let (ours, theirs) = (ManagedBy::DsApply, ManagedBy::DaemonSetController);
+        let (names, labels) = ("selects: {names: [a/b]}", "selects: {labels: {tier: node}}");
+        for (spec, flag, want) in [
+            (format!("{labels}, managedBy: ds-apply"), None, true),
+            (format!("{labels}, managedBy: ds-apply"), Some(theirs), false),
+            (format!("{names}, managedBy: ds-apply"), None, false),
+            (labels.to_owned(), None, false),
+            (labels.to_owned(), Some(ours), true),
+        ] {
+            assert_eq!(may_select_records(&policies(&spec), flag), want, "{spec} {flag:?}");
+        }
+        assert!(!may_select_records(&Policies::default(), Some(ours)));
+    }
+
+    #[test]
     fn all_policies_of_a_namespace_count_for_any_of_it() {
         let create = (Verb::Create, Kind::Pod, Some("logging"));
         for (selects, want) in [
@@ -276,7 +359,8 @@ mod tests {
 
     #[test]
     fn siblings_with_the_labels_are_locked_by_name() {
-        let policies = policies("selects: {labels: {tier: node}}, sharedBudget: 1");
+        let policies =
+            policies("selects: {labels: {tier: node}}, sharedBudget: 1, managedBy: ds-apply");
         let key = DaemonSetKey::new("logging", "agent");
         let all = needs(&known(&policies).errands(&[key], &"logging".into()).unwrap());
         let is_lock = |need: &&Need| {
@@ -284,7 +368,7 @@ mod tests {
                 == (Verb::Patch, Resource::Of(Kind::Lease))
         };
         let names = all.iter().find(is_lock).unwrap().names.clone();
-        assert_eq!(names, Some(["agent".into(), "other".into()].into()));
+        assert_eq!(names, Some(["agent".into(), "other".into(), "ours".into()].into()));
     }
 
     #[test]
