@@ -80,11 +80,6 @@ impl Policies {
         self.0.iter().map(|read| &*read.policy)
     }
 
-    /// `true` if any of the policies selects by labels.
-    pub fn go_by_labels(&self) -> bool {
-        self.0.iter().any(|read| read.policy.goes_by_labels())
-    }
-
     /// The policy that selects a DaemonSet by any of these sets of `labels` (for example desired
     /// and live): removing a label does not escape the policy.
     ///

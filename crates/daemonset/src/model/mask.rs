@@ -182,29 +182,15 @@ fn replace_annotations_if(
     }
 }
 
-/// Replaces every secret value of a pod template by the result of `replacement`.
-pub fn replace_secrets(template: &mut Value, replacement: impl FnMut(&str) -> String) {
-    replace(template, secret_values(template), replacement);
-}
-
-fn replace(
-    template: &mut Value,
-    secrets: Vec<SecretValue>,
-    mut replacement: impl FnMut(&str) -> String,
-) {
-    for SecretValue { pointer, start } in secrets {
-        if let Some(Value::String(text)) = template.pointer_mut(&pointer) {
-            let new = replacement(&text[start..]);
-            text.replace_range(start.., &new);
-        }
-    }
-}
-
 /// Replaces every value of a pod template that may be a secret, or is not known to be harmless, by
 /// its digest.
 pub fn mask_template(template: &mut Value, salt: &Salt) {
-    let values = found_in(template, Doubt::IsHidden);
-    replace(template, values, |value| salt.digest(value));
+    for SecretValue { pointer, start } in found_in(template, Doubt::IsHidden) {
+        if let Some(Value::String(text)) = template.pointer_mut(&pointer) {
+            let digest = salt.digest(&text[start..]);
+            text.replace_range(start.., &digest);
+        }
+    }
 }
 
 /// Searches a container, with its probes and hooks, for `env`, `httpHeaders`, `command` and `args`.

@@ -369,11 +369,6 @@ impl State {
         }
     }
 
-    /// Whether the run has ended ([`Effect::Finish`](super::Effect::Finish) was returned).
-    pub fn is_finished(&self) -> bool {
-        self.finished
-    }
-
     /// The actions that the in-process controller may take until the next decision.
     pub fn allowed_actions(&self) -> AllowedActions {
         if self.writing.replaces_template {

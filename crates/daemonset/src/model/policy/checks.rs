@@ -275,15 +275,6 @@ impl Check {
         matches!(self.kind, CheckKind::NodeConditions(_) | CheckKind::Pods(_))
     }
 
-    /// Whether it is about each node on its own, not about the rollout as a whole.
-    pub fn is_of_node(&self) -> bool {
-        match &self.kind {
-            CheckKind::NodeConditions(_) => true,
-            CheckKind::Pods(PodsCheck { on, .. }) => *on == PodsOn::Node,
-            CheckKind::Prometheus(_) | CheckKind::Http(_) | CheckKind::Command(_) => false,
-        }
-    }
-
     /// Whether it is answered only for moments at which a run asks.
     pub fn is_sampled(&self) -> bool {
         !matches!(self.kind, CheckKind::Prometheus(_))
