@@ -80,8 +80,10 @@ pub(super) fn lost_since(
     (node, readiness): (&Node, NodeReadiness),
     pods: &Pods,
 ) -> Option<Timestamp> {
-    let begun = pods.begun.get(&node.name)?;
-    unready_since(readiness).is_some_and(|since| since >= *begun).then_some(*begun)
+    // First, because most nodes are Ready, and need not be searched for.
+    let unready_since = unready_since(readiness)?;
+    let begun = *pods.begun.get(&node.name)?;
+    (unready_since >= begun).then_some(begun)
 }
 
 fn unready_since(readiness: NodeReadiness) -> Option<Timestamp> {
