@@ -73,6 +73,7 @@ pub use explanation::{
     ContainerLog, Explanation, ExplanationKind, RuleReport, RuleResult, explain, explain_planned,
     explain_under,
 };
+pub use git_ops::is_git_ops;
 pub use health::{ailments, node_not_ready, not_available};
 pub use history::{
     DaemonSetHistory, History, HistoryKind, HistoryQuestion, NoSuchRevision, RevisionDifference,

@@ -10,6 +10,7 @@ use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::{ApprovalRequest, check_not_stale, planned};
 use super::predecessors::Predecessors;
+use super::progress::SuggestedUndo;
 use super::rehearsed_approvals::Rehearsed;
 use super::session::{Rollout, Session, find, unlock};
 use super::sharing::Sharing;
@@ -28,7 +29,9 @@ use daemonset::model::{
 use executor::permissions::{Errand, Work};
 use manifest::Policies;
 use planner::digest::template_digest;
-use planner::plan::{Binding, GuardCode, Plan, SourceInfo, Strategy, Wave};
+use planner::plan::{
+    Binding, DaemonSetPlan, GuardCode, Plan, SourceInfo, Strategy, Wave, is_git_ops,
+};
 use planner::roll::{self, as_rolling_update, check_same_wave};
 use planner::rollout::{Ending, Extent, Goal, Provenance, Task};
 
@@ -146,6 +149,8 @@ impl InSequence for One<'_> {
             predecessors: &Predecessors::NONE,
         };
         let live = find(&snapshot, self.key)?;
+        session.suggested_undo =
+            if is_git_ops(live) { SuggestedUndo::InGit } else { SuggestedUndo::Previous };
         let policy = self.policy(live)?.map(|policy| policy.spec.clone()).unwrap_or_default();
         let errand = Errand::with(self.key, live.managed_by, Work::Roll).under(&policy);
         // The plan is made as if the strategy were RollingUpdate.
@@ -159,12 +164,13 @@ impl InSequence for One<'_> {
         // A run that was killed may have left pods that pull images: this one removes them.
         let may_write = blocked.is_empty() && !self.args.dry_run;
         let removes_pullers = may_write && snapshot.has_pullers(self.key);
-        if !any && !removes_pullers {
+        let continues = may_write && self.may_be_unfinished(&snapshot, live)?;
+        if !any && !removes_pullers && !continues {
             // Also if the guard is allowed, the nodes that wait for the budget are no success.
             let waits = approved.guards.iter().any(|guard| guard.code == GuardCode::Deadlock);
             return Ok(if waits && may_write { Exit::Paused } else { Exit::Done });
         }
-        let spec = self.policy_spec(find(&snapshot, self.key)?)?;
+        let spec = self.policy_spec(live)?;
         let budget = approved.daemon_sets.first().and_then(|one| one.shared_budget.as_ref());
         let policy = (&spec, live.managed_by);
         let sharing = match budget {
@@ -184,6 +190,12 @@ impl InSequence for One<'_> {
             endings?.iter().map(|ending| progress::exit(&ending.outcome)).collect::<Vec<_>>();
         Ok(exits.into_iter().fold(Exit::Done, Exit::or_more_severe))
     }
+}
+
+/// Whether the rollout of the live template has begun, and its end is not noted.
+fn is_unfinished(snapshot: &Snapshot, live: &DaemonSet) -> bool {
+    let template = template_digest(live.spec.template.raw());
+    snapshot.steps_note(&live.key).is_some_and(|note| note.is_unfinished(&template))
 }
 
 /// The plan of a roll.
@@ -212,6 +224,7 @@ impl One<'_> {
         let live = find(&snapshot, self.key)?;
         let (policy, template) =
             (self.policy_spec(live)?, template_digest(live.spec.template.raw()));
+        let is_unfinished = is_unfinished(&snapshot, live);
         let of_rehearsal = Rehearsed { key: self.key, policy: &policy, template: &template };
         of_rehearsal.write(&mut snapshot, session).await?;
         let Planned { plan, wave, extent } = self.plan(&snapshot, session)?;
@@ -219,10 +232,22 @@ impl One<'_> {
             check_same_wave(one, shown, wave)?;
         }
         check_not_stale(&approved.plan, &plan, BINDING, self.args.allow)?;
+        let has_changes = approved.plan.daemon_sets.iter().any(DaemonSetPlan::has_changes);
+        if !has_changes && !is_unfinished && !snapshot.has_pullers(self.key) {
+            return Ok(Vec::new());
+        }
         let task = self.task(&plan, extent, &snapshot, session)?;
         let owner = &Owner::from(find(&snapshot, self.key)?);
         let rollout = Rollout { owner, lock: Arc::clone(lock), task };
         session.run_rollouts(vec![rollout], sharing, self.args.output).await
+    }
+
+    /// Whether a rollout may continue although no pod is outdated: its last soak and gates, and its end,
+    /// are still to come. Only the note says so, not the object. If Leases may not be listed, it is known
+    /// once the lock is taken.
+    fn may_be_unfinished(&self, snapshot: &Snapshot, live: &DaemonSet) -> Result<bool, Error> {
+        let may_know = snapshot.coverage.leases || self.policy(live)?.is_none();
+        Ok(self.extent.is_none() && (!may_know || is_unfinished(snapshot, live)))
     }
 
     /// The plan as if the controller replaced the pods within the budget of the flags.

@@ -257,7 +257,7 @@ spec:
   maxUnavailable: 3
   steps:
     - {name: canary, nodes: 1, soak: 2s}
-    - {name: others, nodes: 100%, approve: true}
+    - {name: others, nodes: 100%, approve: true, soak: 8s}
 ";
     let manifest = format!("{}---\n{policy}", version("rolled-steps", "v2"));
     let files = [("policy.yaml", policy), ("agent.yaml", &*manifest)];
@@ -277,9 +277,14 @@ spec:
     assert_eq!(fleet.nodes_of("v2").len(), 1);
     run(&approve, 0, "is approved");
     let watcher = fleet.watch();
-    run(&roll, 0, "done");
+    run(&roll, 8, "waiting: step others soaks until");
     let seen = watcher.end();
     assert_eq!((seen.deleted.len(), seen.most_unavailable <= 3), (NODES - 1, true));
+    // No pod is outdated, and the rollout is not done.
+    run(&roll, 8, "waiting: step others soaks until");
+    thread::sleep(Duration::from_secs(8));
+    run(&roll, 0, "done");
+    run(&roll, 0, "");
     assert_eq!(fleet.images(), ["v2".to_owned()].into());
     assert_eq!(fleet.strategy(), "OnDelete");
 }

@@ -39,6 +39,11 @@ const MANAGERS: [(&str, &str); 4] = [
     ("helm-controller", FLUX),
 ];
 
+/// Whether Argo CD or Flux manages a DaemonSet, by the marks that they set on it.
+pub fn is_git_ops(live: &DaemonSet) -> bool {
+    found(live, &BTreeSet::new()).is_some()
+}
+
 /// Returns the GitOps controller that manages `live`, if there is one. A field manager whose fields
 /// the user takes over (`left`) is no evidence: it stays in `managedFields` after the controller has
 /// left the object.

@@ -19,6 +19,8 @@ pub(in crate::commands::apply) enum SuggestedUndo {
     Previous,
     /// To an earlier one: the run was an `undo`, and the same again would end in the same way.
     Earlier,
+    /// In git, from which Argo CD or Flux would apply what `undo` replaces.
+    InGit,
 }
 
 /// Number of nodes that got a pod without a delete of this run.
@@ -184,6 +186,9 @@ fn to_roll_back(key: &DaemonSetKey, undo: SuggestedUndo) -> String {
             "to roll back further: ds-apply undo {key} --to-revision N (ds-plan history {key} \
              lists them)"
         ),
+        SuggestedUndo::InGit => {
+            "to roll back: revert it in git, and run it again after the sync".to_owned()
+        }
     }
 }
 
@@ -382,6 +387,21 @@ mod tests {
                 "to resume: make the images available and run it again",
                 "to roll back: ds-apply undo log/agent",
             ]
+        );
+    }
+
+    #[test]
+    fn where_git_is_applied_a_revert_is_suggested() {
+        let ending = Ending {
+            outcome: Outcome::Paused {
+                why: PauseReason::Failed { failed: failed(1), cause: None, not_aborted: None },
+            },
+            replaced: Vec::new(),
+            left: BTreeMap::new(),
+        };
+        assert_eq!(
+            ways(&ending, &DaemonSetKey::new("log", "agent"), SuggestedUndo::InGit)[1],
+            "to roll back: revert it in git, and run it again after the sync"
         );
     }
 
