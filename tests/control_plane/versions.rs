@@ -59,6 +59,44 @@ fn of_containers() -> Vec<Newer> {
     ]
 }
 
+/// Values of fields that have others, too, with the end of the path that the warning shows.
+fn of_values() -> Vec<(Newer, &'static str)> {
+    let container = |policy: &str, action: &str| {
+        let codes = json!({"operator": "In", "values": [42]});
+        let rules = json!([{"action": action, "exitCodes": codes}]);
+        json!({
+            "name": "agent", "image": "agent:1",
+            "restartPolicy": policy, "restartPolicyRules": rules,
+        })
+    };
+    let init = |mut container: Value| {
+        container["name"] = json!("first");
+        json!({"initContainers": [container]})
+    };
+    let without_rules = |policy: &str| json!({"image": "agent:1", "restartPolicy": policy});
+    let all = container("Never", "RestartAllContainers");
+    let policy = "/initContainers/0/restartPolicy";
+    vec![
+        (
+            (36, json!({"containers": [all]}), "/containers/0/restartPolicyRules/0/action"),
+            ".containers[*].restartPolicyRules[action=RestartAllContainers]",
+        ),
+        (
+            (36, init(all), "/initContainers/0/restartPolicyRules/0/action"),
+            ".initContainers[*].restartPolicyRules[action=RestartAllContainers]",
+        ),
+        (
+            (36, init(container("Always", "Restart")), "/initContainers/0/restartPolicyRules"),
+            ".initContainers[restartPolicy=Always].restartPolicyRules",
+        ),
+        ((35, init(without_rules("Never")), policy), ".initContainers[restartPolicy=Never]"),
+        (
+            (35, init(without_rules("OnFailure")), policy),
+            ".initContainers[restartPolicy=OnFailure]",
+        ),
+    ]
+}
+
 /// A DaemonSet that selects no node, with `change` in the spec of its pods.
 fn agent(name: &str, change: &Value) -> Value {
     let mut agent = json!({
@@ -74,6 +112,16 @@ fn agent(name: &str, change: &Value) -> Value {
     agent
 }
 
+/// All of them, with the end of the path that the warning shows.
+fn all_newer() -> impl Iterator<Item = (Newer, String)> {
+    let fields = of_pods().into_iter().chain(of_containers());
+    let fields = fields.map(|newer| {
+        let shown = newer.2.replace("/0", "[*]").replace('/', ".");
+        (newer, shown)
+    });
+    fields.chain(of_values().into_iter().map(|(newer, shown)| (newer, shown.to_owned())))
+}
+
 /// The server keeps a field by default exactly if the plan does not warn about it.
 #[test]
 fn the_plan_warns_about_fields_that_this_server_does_not_keep() {
@@ -83,13 +131,12 @@ fn the_plan_warns_about_fields_that_this_server_does_not_keep() {
         .without(Component::Kwok)
         .start();
     let version = kubernetes::version().minor;
-    for (at, (since, change, pointer)) in of_pods().into_iter().chain(of_containers()).enumerate() {
+    for (at, ((since, change, pointer), shown)) in all_newer().enumerate() {
         let name = format!("agent-{at}");
         let manifest = agent(&name, &change).to_string();
         let plan = plane.ds_plan(&["-f", "m.json", "-o", "json"], &[("m.json", &manifest)]);
         let plan: Value = serde_json::from_str(&stdout(&plan)).unwrap();
         let warnings = plan["warnings"].as_array().unwrap();
-        let shown = pointer.replace("/0", "[*]").replace('/', ".");
         let warned = warnings.iter().any(|warning| {
             let message = warning["message"].as_str().unwrap();
             warning["code"] == "newerFields"

@@ -372,14 +372,21 @@ fn fields_that_the_server_is_too_old_for_are_warned_about() {
     cluster.edit(|spec| {
         spec["template"]["spec"]["hostnameOverride"] = json!("a");
         spec["template"]["spec"]["hostUsers"] = json!(false);
+        // The field came with one version, this value of it with the next one.
+        spec["template"]["spec"]["containers"][0]["restartPolicyRules"] =
+            json!([{"action": "RestartAllContainers"}]);
     });
     let ours = desired(&cluster);
     let (hostname, users) =
         ("spec.template.spec.hostnameOverride (1.35)", "spec.template.spec.hostUsers (1.33)");
+    let rules = "spec.template.spec.containers[*].restartPolicyRules (1.35)";
+    let action = "spec.template.spec.containers[*].restartPolicyRules\
+                  [action=RestartAllContainers] (1.36)";
     for (version, newer) in [
-        ("v1.32.13", vec![hostname, users]),
-        ("v1.34.4-eks-1", vec![hostname]),
-        ("v1.35.0", vec![]),
+        ("v1.32.13", vec![hostname, users, rules, action]),
+        ("v1.34.4-eks-1", vec![hostname, rules, action]),
+        ("v1.35.0", vec![action]),
+        ("v1.36.3", vec![]),
         ("unknown", vec![]),
     ] {
         let mut live = snapshot(&cluster);
