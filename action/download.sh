@@ -18,7 +18,7 @@ folder=$RUNNER_TEMP/ds-plan-released
 mkdir -p "$folder"
 curl --silent --show-error --fail --location --max-time 120 --retry 3 \
     --output "$folder/$ACTION_ARCHIVE" "$url" || build_instead "cannot download $url"
-found=$(sha256sum "$folder/$ACTION_ARCHIVE" | cut -d' ' -f1)
+found=$("$(dirname "${BASH_SOURCE[0]}")/sha256.sh" "$folder/$ACTION_ARCHIVE" | cut -d' ' -f1)
 if [ "$found" != "$ACTION_SHA256" ]; then
     echo "::error::$url has the digest $found, not $ACTION_SHA256"
     exit 1

@@ -68,7 +68,7 @@ cat "$comment" >>"$GITHUB_STEP_SUMMARY"
 # The digest shows approvers which file they approve; `ds-apply --sha256` accepts no other file.
 sha256=
 if [ -n "$plan" ] && [ -n "$changes" ] && [ -z "${GITHUB_BASE_REF:-}" ]; then
-    sha256=$(sha256sum "$plan" | cut -d' ' -f1)
+    sha256=$("$(dirname "${BASH_SOURCE[0]}")/sha256.sh" "$plan" | cut -d' ' -f1)
     printf '\nSaved plan: `sha256:%s`\n' "$sha256" >>"$GITHUB_STEP_SUMMARY"
 fi
 {

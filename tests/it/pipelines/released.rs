@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -17,12 +17,13 @@ const ARCHIVE: &str = "ds-plan-1.2.0-x86_64-unknown-linux-musl.tar.gz";
 /// A checkout of the action with little source; the files of its repository are in `server`.
 struct Action {
     sandbox: Sandbox,
+    path: String,
 }
 
 impl Action {
     fn new() -> Self {
         let sandbox = Sandbox::new();
-        for name in ["find.sh", "download.sh", "source.sh"] {
+        for name in ["find.sh", "download.sh", "source.sh", "sha256.sh"] {
             let script = fs::read(Path::new(ROOT).join("action").join(name)).unwrap();
             let copy = format!("action/action/{name}");
             sandbox.write(&copy, script);
@@ -32,7 +33,30 @@ impl Action {
             sandbox.write(&format!("action/{name}"), name);
         }
         fs::create_dir_all(sandbox.path("temp")).unwrap();
-        Self { sandbox }
+        Self { sandbox, path: "/usr/local/bin:/usr/bin:/bin".to_owned() }
+    }
+
+    /// On a machine without `sha256sum`. Its `shasum` takes nothing else than what it is asked for.
+    fn without_sha256sum() -> Self {
+        let action = Self::new();
+        let which = |name: &str| {
+            let found = Command::new("which").arg(name).output().unwrap();
+            String::from_utf8(found.stdout).unwrap().trim().to_owned()
+        };
+        let bin = action.sandbox.path("bin");
+        fs::create_dir_all(&bin).unwrap();
+        for name in [
+            "bash", "curl", "cut", "dirname", "find", "grep", "gzip", "mkdir", "sort", "tar",
+            "xargs",
+        ] {
+            symlink(which(name), bin.join(name)).unwrap();
+        }
+        let sums = which("sha256sum");
+        let shasum =
+            format!("#!/bin/sh\n[ \"$1 $2\" = '-a 256' ] && shift 2 && exec {sums} \"$@\"\n");
+        action.sandbox.write("bin/shasum", shasum);
+        fs::set_permissions(bin.join("shasum"), fs::Permissions::from_mode(0o755)).unwrap();
+        Self { path: bin.display().to_string(), ..action }
     }
 
     /// Runs a script of the action; returns its outputs too.
@@ -41,7 +65,7 @@ impl Action {
         fs::write(&output, "").unwrap();
         let script = "\"$GITHUB_ACTION_PATH/action/$NAME\"";
         let mut bash = bash(&self.sandbox.path("temp"), PIPEFAIL, script);
-        bash.env("NAME", name).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        bash.env("NAME", name).env("PATH", &self.path);
         bash.env("GITHUB_ACTION_PATH", self.sandbox.path("action"));
         bash.env("GITHUB_OUTPUT", &output).env("GITHUB_PATH", self.sandbox.path("path"));
         let server = format!("file://{}", self.sandbox.path("server").display());
@@ -95,7 +119,18 @@ fn archive(sandbox: &Sandbox) -> (Vec<u8>, String) {
 
 #[test]
 fn the_released_programs_are_installed_by_digest() {
-    let action = Action::new();
+    is_installed_by_digest(&Action::new());
+}
+
+/// macOS has `shasum`; not each version of it has `sha256sum`, too.
+#[test]
+fn the_released_programs_are_installed_where_sha256sum_is_missing() {
+    let action = Action::without_sha256sum();
+    assert_eq!(action.source(), Action::new().source());
+    is_installed_by_digest(&action);
+}
+
+fn is_installed_by_digest(action: &Action) {
     let (bytes, digest) = archive(&action.sandbox);
     action.sandbox.write(&format!("server/octo/ds-plan/releases/download/v1.2.0/{ARCHIVE}"), bytes);
     action.release(&action.source(), &digest);
