@@ -69,7 +69,7 @@ cat "$comment" >>"$GITHUB_STEP_SUMMARY"
 sha256=
 if [ -n "$plan" ] && [ -n "$changes" ] && [ -z "${GITHUB_BASE_REF:-}" ]; then
     sha256=$("$(dirname "${BASH_SOURCE[0]}")/sha256.sh" "$plan" | cut -d' ' -f1)
-    printf '\nSaved plan: `sha256:%s`\n' "$sha256" >>"$GITHUB_STEP_SUMMARY"
+    printf "\nSaved plan: \`sha256:%s\`\n" "$sha256" >>"$GITHUB_STEP_SUMMARY"
 fi
 {
     echo "exit-code=$code"
