@@ -1,5 +1,6 @@
 //! The shell of the release workflow, with stand-ins for what needs a network: cargo, skopeo, gh.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -24,6 +25,13 @@ fn step(job: &str, name: &str) -> String {
     let shell = found["run"].as_str().unwrap();
     assert!(!shell.contains("${{"), "untrusted text must be passed in `env`: {shell}");
     shell.to_owned()
+}
+
+/// The step that signs where the files come from.
+fn signing() -> Value {
+    let workflow = workflow();
+    let steps = workflow["jobs"]["publish"]["steps"].as_array().unwrap();
+    steps.iter().find(|step| step["id"] == "files").unwrap().clone()
 }
 
 /// A program that only notes its arguments in `called`, and then runs `more`.
@@ -144,6 +152,15 @@ fn image_and_files_are_published_under_the_tag() {
         assert!(create.contains(&format!(" files/{name}")), "{name}: {create}");
     }
     assert!(!create.contains("files/notes.md"), "{create}");
+    // The statement is about the files in SHA256SUMS.
+    let sums = fs::read_to_string(finished().path("SHA256SUMS")).unwrap();
+    let signed: BTreeSet<&str> =
+        sums.lines().map(|line| line.split_once("  ").unwrap().1).collect();
+    let published = create.split(' ').filter_map(|word| word.strip_prefix("files/"));
+    let published: BTreeSet<&str> =
+        published.filter(|name| !name.starts_with("SHA256SUMS")).collect();
+    assert_eq!(signed, published);
+    assert_eq!(signing()["with"]["subject-checksums"], "files/SHA256SUMS");
     assert!(called.iter().all(|line| !line.contains("the-token")), "{called:?}");
 }
 
@@ -174,13 +191,18 @@ fn the_tag_for_users_of_the_action_starts_no_release() {
 /// Any workflow of the repository could sign a statement: the one that makes releases is named.
 #[test]
 fn the_guide_checks_which_workflow_has_signed() {
-    let page = fs::read_to_string(Path::new(ROOT).join("docs/src/install.md")).unwrap();
-    let page = page.replace("\\\n", " ");
-    let checks: Vec<&str> =
-        page.lines().filter(|line| line.starts_with("gh attestation verify ")).collect();
-    assert_eq!(checks.len(), 2, "{page}");
-    for check in checks {
-        let signer = " --signer-workflow YOUR-ORG/ds-plan/.github/workflows/release.yml";
-        assert!(check.ends_with(signer), "{check}");
+    for (page, count, owner) in
+        [("docs/src/install.md", 2, "YOUR-ORG"), ("CONTRIBUTING.md", 1, "Octo")]
+    {
+        let page = fs::read_to_string(Path::new(ROOT).join(page)).unwrap();
+        let page = page.replace("\\\n", " ");
+        let checks: Vec<&str> =
+            page.lines().filter(|line| line.contains("gh attestation verify ")).collect();
+        assert_eq!(checks.len(), count, "{page}");
+        for check in checks {
+            let signer =
+                format!(" --signer-workflow {owner}/ds-plan/.github/workflows/release.yml");
+            assert!(check.contains(&signer), "{check}");
+        }
     }
 }
