@@ -23,7 +23,9 @@ use planner::check_answers::{CheckAnswers, CheckAnswersKind, RecordedAnswer};
 use planner::check_report::{
     self, Answering, CheckReport, CheckReportKind, CheckVerdict, CheckedNodes, DaemonSetChecks,
 };
-use planner::plan::{self, ApiVersion, ClusterSummary, DaemonSetPlan, Detail, Plan, Warning};
+use planner::plan::{
+    self, ApiVersion, ClusterSummary, DaemonSetPlan, Detail, Intent, Plan, Warning,
+};
 use planner::rollout::Extent;
 use render::MarkdownOptions;
 
@@ -150,6 +152,7 @@ async fn read(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Read, 
         warnings: Vec::new(),
         created_at: shell.now,
         extent: &Extent::All,
+        intent: Intent::Preview,
         detail: Detail { all_nodes: true, show_values: plan::ShownValues::None },
     });
     // A rollout that goes back asks none of the checks.

@@ -15,7 +15,7 @@ use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use cluster::Scope;
 use daemonset::model::{DaemonSetKey, NodeName, Snapshot};
-use planner::plan::{self, Explanation, NotFound};
+use planner::plan::{self, Explanation, Intent, NotFound};
 
 /// Explain one DaemonSet on one node, rule by rule in the controller's order
 ///
@@ -105,6 +105,7 @@ async fn planned(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exp
     let input = plan::Input {
         force_conflicts: &ownership.names(),
         source: desired.source,
+        intent: Intent::Preview,
         ..plan::Input::of(&snapshot, &desired.daemon_sets)
     };
     let explained = plan::explain_planned(input, daemon_set, node);

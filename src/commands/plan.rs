@@ -17,7 +17,7 @@ use crate::output::{self, Format, Options, formats};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use daemonset::model::Node;
-use planner::plan::{self, Detail, Plan};
+use planner::plan::{self, Detail, Intent, Plan};
 use planner::rollout::Extent;
 use render::{self, HtmlOptions, MarkdownOptions};
 
@@ -161,6 +161,7 @@ async fn read_and_decide(
         warnings,
         created_at: shell.now,
         extent: &Extent::All,
+        intent: Intent::Preview,
         detail: detail(&args.detail),
     });
     Ok(Decided { plan, markdown, nodes: snapshot.nodes })

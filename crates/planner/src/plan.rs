@@ -79,7 +79,7 @@ pub use history::{
     DaemonSetHistory, History, HistoryKind, HistoryQuestion, NoSuchRevision, RevisionDifference,
     RevisionEntry, history,
 };
-pub use input::{Detail, Input, NotFound, Prune};
+pub use input::{Detail, Input, Intent, NotFound, Prune};
 pub use lock::LockStatus;
 pub use measures::{Measured, RolloutState, measures};
 pub use object::masked;
@@ -120,6 +120,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         mut warnings,
         created_at,
         extent,
+        intent,
         detail,
     } = input;
     warnings.extend(warnings::of_cluster(snapshot));
@@ -127,7 +128,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     let masked = snapshot.coverage.masked.map(|salt| masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
     warnings.extend(applied::about_ownership(snapshot, manifests));
-    let applied = applied::applied(snapshot, manifests, force_conflicts);
+    let applied = applied::applied(snapshot, manifests, force_conflicts, intent);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
     let fleet = fleet(snapshot, &desired);
     // Usually this is done beside the planning, which does not need it.

@@ -138,11 +138,28 @@ fn applies_beside<'p, G: GitOps<'p>>(plane: &'p ControlPlane) {
     paced.wait_until_available();
     rolled.wait_until_available();
 
+    previews(&paced);
     git_ops.commit(&source("v2", &rolling("v1")));
     paces(&git_ops, &paced);
     a_pause_is_undone(&git_ops, &rolled);
     drift_is_the_same(&git_ops, &paced);
     leaves(&mut git_ops, &rolled);
+}
+
+/// The plan of a pull request shows what is written after its merge, and no guard fails its check.
+fn previews(fleet: &Fleet<'_>) {
+    let changed = |manifest: &str| -> Vec<String> {
+        let arguments = ["--fail-on-guards", "-f", "agent.yaml", "-o", "json"];
+        let plan = fleet.plane.ds_plan(&arguments, &[("agent.yaml", manifest)]);
+        assert_eq!(plan.status.code(), Some(0), "{}", output_text(&plan));
+        let plan: Value = serde_json::from_str(&stdout(&plan)).unwrap();
+        let changes = plan["daemonSets"][0]["changes"].as_array().into_iter().flatten();
+        changes.filter_map(|change| change["path"].as_str().map(str::to_owned)).collect()
+    };
+    assert_eq!(changed(&on_delete("v1")), [""; 0]);
+    assert_eq!(changed(&on_delete("v2")), ["spec.template.spec.containers[agent].image"]);
+    let fewer = on_delete("v1").replace("      terminationGracePeriodSeconds: 1\n", "");
+    assert_eq!(changed(&fewer), ["spec.template.spec.terminationGracePeriodSeconds"]);
 }
 
 /// The new template changes no pod until `ds-apply roll` replaces them, under the policy; there

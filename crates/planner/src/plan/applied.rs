@@ -3,8 +3,11 @@
 //!
 //! Where another manager owns a field that the manifest sets to another value, forced conflicts are
 //! assumed: all fields of that manager become owned by `ds-apply`, and those that are not in the
-//! manifest are removed. Not here: the merge itself (`ssa`), the effect on pods.
+//! manifest are removed. A preview of what Flux or Argo CD will write is the same merge, with the
+//! fields of its managers taken as those of `ds-apply` from the start. Not here: the merge itself
+//! (`ssa`), the effect on pods.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,6 +16,8 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::document::{FieldOwner, Warning};
+use super::git_ops::{self, GitOps};
+use super::input::Intent;
 use super::object::is_ignored;
 use super::pause::goes_back_from;
 use super::record::owned_alone;
@@ -35,6 +40,9 @@ pub(super) struct Applied {
     pub conflicts: Vec<FieldOwner>,
     /// Managers whose fields `ds-apply` overwrites or removes.
     pub forced_conflicts: Vec<String>,
+    /// In a preview: the controller that applies the DaemonSet, while `ds-apply` only replaces its
+    /// pods.
+    pub git_ops: Option<GitOps>,
     /// A warning if the server would reject the apply, and others about the merge.
     pub warnings: Vec<Warning>,
 }
@@ -70,18 +78,19 @@ pub(super) fn applied(
     snapshot: &Snapshot,
     desired: &[DesiredDaemonSet],
     force_conflicts: &BTreeSet<String>,
+    intent: Intent,
 ) -> Vec<Applied> {
-    desired.par_iter().map(|desired| one(snapshot, desired, force_conflicts)).collect()
+    desired.par_iter().map(|desired| one(snapshot, desired, force_conflicts, intent)).collect()
 }
 
-/// Returns one DaemonSet after the apply, with the conflicts of all managers and those of
+/// Returns one DaemonSet after an apply by `ds-apply`, with the conflicts of all managers and those of
 /// `force_conflicts` forced, as a plan assumes.
 pub fn after_apply(
     snapshot: &Snapshot,
     desired: &DesiredDaemonSet,
     force_conflicts: &BTreeSet<String>,
 ) -> DesiredDaemonSet {
-    one(snapshot, desired, force_conflicts).desired
+    one(snapshot, desired, force_conflicts, Intent::Apply).desired
 }
 
 /// A warning when the snapshot has no field ownership.
@@ -105,8 +114,9 @@ fn one(
     snapshot: &Snapshot,
     desired: &DesiredDaemonSet,
     force_conflicts: &BTreeSet<String>,
+    intent: Intent,
 ) -> Applied {
-    let mut applied = merged(snapshot, desired, force_conflicts);
+    let mut applied = merged(snapshot, desired, force_conflicts, intent);
     let after = &mut applied.desired;
     let Some(policy) = after.policy.clone() else { return applied };
     let (live, template) = (snapshot.daemon_set(&desired.key), after.spec.template.raw());
@@ -125,12 +135,14 @@ fn merged(
     snapshot: &Snapshot,
     desired: &DesiredDaemonSet,
     force_conflicts: &BTreeSet<String>,
+    intent: Intent,
 ) -> Applied {
     let plain = |desired: DesiredDaemonSet| Applied {
         desired,
         leftovers: Vec::new(),
         conflicts: Vec::new(),
         forced_conflicts: Vec::new(),
+        git_ops: None,
         warnings: Vec::new(),
     };
     let Some(live) = snapshot.daemon_set(&desired.key) else { return plain(desired.clone()) };
@@ -143,6 +155,10 @@ fn merged(
         }
     };
     let mut applied = plain(laid_over(live, desired));
+    applied.git_ops = match intent {
+        Intent::Apply => None,
+        Intent::Preview => git_ops::applies(live, desired, force_conflicts),
+    };
     if !snapshot.coverage.managed_fields {
         return applied;
     }
@@ -164,7 +180,17 @@ fn merge_into(
     let sent = sent(desired);
     let manifest = Manifest { applied: &sent, defaulted: &desired.raw };
     let attempt = Attempt::new(&DAEMON_SET, Some(&live.raw), manifest, FIELD_MANAGER, now)?;
-    let mut tried = attempt.under(attempt.owners());
+    let owners = match &applied.git_ops {
+        None => Cow::Borrowed(attempt.owners()),
+        Some(git_ops) => {
+            let own = git_ops.managers();
+            Cow::Owned(attempt.owners().transferred(&DAEMON_SET, &own, FIELD_MANAGER))
+        }
+    };
+    // Labels and annotations that the controller adds itself are not in git, and stay.
+    let keeps_metadata = applied.git_ops.is_some();
+    let whole = |object| if keeps_metadata { with_live_metadata(live, object) } else { object };
+    let mut tried = attempt.under(&owners);
     let conflicts: Vec<&Conflict> =
         tried.conflicts().iter().filter(|it| is_ours(&it.path)).collect();
     applied.conflicts = conflicts.iter().flat_map(|it| owners_of(&it.path, &it.managers)).collect();
@@ -173,21 +199,22 @@ fn merge_into(
     applied.forced_conflicts = taken.into_iter().collect();
     let taken: Vec<&str> = applied.forced_conflicts.iter().map(String::as_str).collect();
     if !taken.is_empty() {
-        tried = attempt.under(&attempt.owners().transferred(&DAEMON_SET, &taken, FIELD_MANAGER));
+        tried = attempt.under(&owners.transferred(&DAEMON_SET, &taken, FIELD_MANAGER));
     }
     let settling = tried.settling();
     let Merged { object, leftovers, .. } = tried.merged();
     let leftovers = leftovers.into_iter().filter(|it| is_ours(&it.path));
     applied.leftovers =
         leftovers.flat_map(|it| owners_of(&as_served(it.path), &it.managers)).collect();
+    let object = whole(object);
     let Some(Settling { applied: sent, emptied }) = settling else {
         applied.desired = with_object(desired, valid(object, desired)?)?;
         return Ok(());
     };
     let manifest = Manifest { applied: &sent, defaulted: &desired.raw };
     let attempt = Attempt::new(&DAEMON_SET, Some(&live.raw), manifest, FIELD_MANAGER, now)?;
-    let owners = attempt.owners().transferred(&DAEMON_SET, &taken, FIELD_MANAGER);
-    let after = valid(attempt.under(&owners).merged().object, desired)?;
+    let owners = owners.transferred(&DAEMON_SET, &taken, FIELD_MANAGER);
+    let after = valid(whole(attempt.under(&owners).merged().object), desired)?;
     let first = default_daemon_set(object).unwrap_or_default();
     applied.warnings.extend(settle::warning(&desired.key, &emptied, &first, &after));
     applied.desired = with_object(desired, after)?;
@@ -248,7 +275,12 @@ fn is_ours(path: &FieldPath) -> bool {
 /// The manifest over the live object regardless of owners: it replaces the whole spec, and metadata
 /// that only the live object has is kept.
 fn laid_over(live: &DaemonSet, desired: &DesiredDaemonSet) -> DesiredDaemonSet {
-    let mut object = desired.raw.as_ref().clone();
+    let object = with_live_metadata(live, desired.raw.as_ref().clone());
+    DesiredDaemonSet { raw: Arc::new(object), ..desired.clone() }
+}
+
+/// The object with the metadata that only the live object has.
+fn with_live_metadata(live: &DaemonSet, mut object: Value) -> Value {
     for map in ["labels", "annotations"] {
         let pairs = |object: &Value| -> Map<String, Value> {
             let found = object.pointer(&format!("/metadata/{map}")).and_then(Value::as_object);
@@ -267,7 +299,7 @@ fn laid_over(live: &DaemonSet, desired: &DesiredDaemonSet) -> DesiredDaemonSet {
             object["metadata"][list] = live.clone();
         }
     }
-    DesiredDaemonSet { raw: Arc::new(object), ..desired.clone() }
+    object
 }
 
 fn with_object(

@@ -20,7 +20,7 @@ use super::reason::Reason;
 use super::secrets::ShownValues;
 use super::shared::{self, Sharing};
 use super::waves::{self, Schedule};
-use super::{forecast, object, pre_pull, warnings};
+use super::{forecast, git_ops, object, pre_pull, warnings};
 use crate::digest::template_digest;
 use crate::steps::{ApprovalRules, approved_steps};
 use daemonset::controller::Owner;
@@ -112,7 +112,7 @@ pub(super) fn plan<'a>(
     let warnings = about(&plan, &daemon_set_view, applied, live, snapshot, created, unreadable);
     let guards = guards(&Judged {
         plan: &plan,
-        desired,
+        applied,
         live,
         now: now.as_ref(),
         daemon_set_view: &daemon_set_view,
@@ -217,6 +217,7 @@ fn about(
     let desired = &applied.desired;
     let mut warnings = warnings::about(daemon_set_view, live, snapshot, created);
     warnings.extend(applied.warnings.iter().cloned());
+    warnings.extend(git_ops::warning(plan, applied.git_ops.as_ref()));
     warnings.extend(unreadable);
     warnings.extend(warnings::newer_fields::warning(desired, &snapshot.cluster));
     warnings.extend(warnings::creates_at_once(plan));

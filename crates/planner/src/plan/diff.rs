@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::document::{ApiVersion, Change, ClusterSummary, FieldChange, SourceInfo, Warning};
+use super::input::Intent;
 use super::pause::LeftoverPause;
 use super::secrets::ShownValues;
 use super::{applied, object, secrets, target, warnings};
@@ -93,7 +94,7 @@ pub fn diff(input: DiffInput<'_>) -> Diff {
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
     warnings.extend(applied::about_ownership(snapshot, manifests));
-    let applied = applied::applied(snapshot, manifests, force_conflicts);
+    let applied = applied::applied(snapshot, manifests, force_conflicts, Intent::Preview);
     warnings.extend(applied.iter().flat_map(|it| it.warnings.clone()));
     let mut daemon_sets: Vec<DaemonSetDiff> =
         applied.iter().map(|it| one(snapshot, &it.desired, show_values)).collect();

@@ -243,9 +243,9 @@ pub fn explain_planned(
     key: &DaemonSetKey,
     node: &NodeName,
 ) -> Result<Explanation, NotFound> {
-    let Input { snapshot, desired, force_conflicts, .. } = input;
+    let Input { snapshot, desired, force_conflicts, intent, .. } = input;
     let source = input.source.clone();
-    let applied = applied::applied(snapshot, desired, force_conflicts);
+    let applied = applied::applied(snapshot, desired, force_conflicts, intent);
     let planned = plan(Input { detail: Detail { all_nodes: true, ..input.detail }, ..input });
     let of_key = planned.daemon_sets.into_iter().find(|it| it.key() == *key);
     let target = applied.iter().map(|it| &it.desired).find(|it| it.key == *key);

@@ -2,10 +2,16 @@
 //! Argo CD and Flux track their objects, and by their field managers.
 //!
 //! The `helm` CLI is not one: it applies once and does not reconcile.
+//!
+//! Where such a controller applies `OnDelete`, `ds-apply roll` replaces the pods, and a plan can only
+//! show what the controller will write. Not here: the guard of an apply (`guards`), the merge
+//! (`applied`).
 
 use std::collections::BTreeSet;
 
-use daemonset::model::DaemonSet;
+use super::document::{Change, DaemonSetPlan, Warning};
+use super::pause::PausedRollout;
+use daemonset::model::{DaemonSet, DesiredDaemonSet, UpdateStrategy};
 
 /// A GitOps controller that reapplies an object whenever it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +22,14 @@ pub(super) struct GitOps {
     pub evidence: String,
     /// The field manager, if there is no other evidence: it may have left the object.
     pub manager: Option<&'static str>,
+}
+
+impl GitOps {
+    /// The field managers of the product, also those that own no field of the object.
+    pub(super) fn managers(&self) -> Vec<&'static str> {
+        let own = MANAGERS.iter().filter(|(_, product)| *product == self.product);
+        own.map(|(name, _)| *name).collect()
+    }
 }
 
 const ARGO_CD: &str = "Argo CD";
@@ -64,4 +78,36 @@ pub(super) fn found(live: &DaemonSet, left: &BTreeSet<String>) -> Option<GitOps>
         .map(|it| with("label", it))
         .or_else(|| annotation.map(|it| with("annotation", it)))
         .or_else(|| manager.map(|it| GitOps { manager: Some(it.0), ..with("field manager", it) }))
+}
+
+/// Returns the GitOps controller that applies `desired`, if its pods are left to `ds-apply roll`.
+/// `left` is that of [`found`].
+pub(super) fn applies(
+    live: &DaemonSet,
+    desired: &DesiredDaemonSet,
+    left: &BTreeSet<String>,
+) -> Option<GitOps> {
+    found(live, left).filter(|_| is_left_to_roll(live, desired))
+}
+
+/// Whether git declares `OnDelete`, so that `ds-apply roll` replaces the pods. What is live does not
+/// matter: the strategy is written together with the template. A rollout that `ds-apply` has paused is
+/// not left to it.
+pub(super) fn is_left_to_roll(live: &DaemonSet, desired: &DesiredDaemonSet) -> bool {
+    desired.spec.update_strategy == UpdateStrategy::OnDelete
+        && matches!(PausedRollout::of(live), Ok(None))
+}
+
+/// A warning that the changes are written by `applied_by`, the controller of a preview.
+pub(super) fn warning(plan: &DaemonSetPlan, applied_by: Option<&GitOps>) -> Option<Warning> {
+    let GitOps { product, evidence, .. } = applied_by.filter(|_| plan.change == Change::Update)?;
+    Some(Warning {
+        code: "gitOps".to_owned(),
+        message: format!(
+            "{product} applies this DaemonSet ({evidence}): the plan shows what it will write under \
+             OnDelete; replace the pods with `ds-apply roll`"
+        ),
+        daemon_set: Some(plan.key().to_string()),
+        nodes: Vec::new(),
+    })
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::applied::Applied;
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strategy};
 use super::git_ops::{self, GitOps};
@@ -35,7 +36,7 @@ pub(super) struct Judged<'a> {
     /// Plan of the DaemonSet.
     pub plan: &'a DaemonSetPlan,
     /// The DaemonSet after the apply.
-    pub desired: &'a DesiredDaemonSet,
+    pub applied: &'a Applied,
     /// The live object; none when the DaemonSet is new.
     pub live: Option<&'a DaemonSet>,
     /// View of the live DaemonSet with its nodes and pods.
@@ -57,7 +58,7 @@ pub(super) struct Judged<'a> {
 /// Returns all guards of one DaemonSet's plan.
 pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
     let mut guards = of_change(judged);
-    guards.extend(policy_change::policy_change(judged.plan, judged.desired));
+    guards.extend(policy_change::policy_change(judged.plan, &judged.applied.desired));
     guards
 }
 
@@ -65,7 +66,7 @@ pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
 fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     let Judged {
         plan,
-        desired,
+        applied: Applied { desired, .. },
         live,
         now: _,
         daemon_set_view,
@@ -89,7 +90,7 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
         deadlock(plan, daemon_set_view, unavailable),
         blocked_step.as_ref().and_then(|step| deadlock_in_step(plan, daemon_set_view, step)),
         force_conflicts(plan, allowed),
-        live.and_then(|live| git_ops(plan, live, allowed)),
+        live.and_then(|live| git_ops(judged, live)),
         failed_template(plan, snapshot),
         empty_step(plan, empty_steps, snapshot),
         surge_under_policy(plan, desired),
@@ -191,21 +192,31 @@ fn force_conflicts(plan: &DaemonSetPlan, allowed: &BTreeSet<String>) -> Option<G
 }
 
 /// A GitOps controller that reapplies the object would set the update strategy back during the
-/// pause, and the DaemonSet controller would replace all pods at its own pace.
+/// pause, and the DaemonSet controller would replace all pods at its own pace. Under `OnDelete` there
+/// is no pause, but the controller applies the object all the same: a preview shows that write, which
+/// needs no guard.
 ///
 /// Where only its field manager is left, the controller may have left the object: the user says so by
 /// taking over its fields.
-fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet, allowed: &BTreeSet<String>) -> Option<Guard> {
+fn git_ops(judged: &Judged<'_>, live: &DaemonSet) -> Option<Guard> {
+    let Judged { plan, applied, force_conflicts: allowed, .. } = *judged;
     let holds = plan.waves.iter().any(|wave| wave.max_surge == 0);
-    if plan.change == Change::None && !holds {
+    if applied.git_ops.is_some() || plan.change == Change::None && !holds {
         return None;
     }
     let GitOps { product, evidence, manager } = git_ops::found(live, allowed)?;
     let left =
         manager.map(|_| format!(". If {product} applies it no longer, take over its fields"));
+    let remedy = if git_ops::is_left_to_roll(live, &applied.desired) {
+        ", and applies it. Replace its pods with `ds-apply roll`".to_owned()
+    } else {
+        format!(
+            " and would revert this apply. Let {product} apply `updateStrategy: {{type: \
+             OnDelete}}`, and replace the pods with `ds-apply roll`"
+        )
+    };
     let message = format!(
-        "{product} manages this DaemonSet ({evidence}) and would revert this apply. Let {product} \
-         apply `updateStrategy: {{type: OnDelete}}`, and replace the pods with `ds-apply roll`{}",
+        "{product} manages this DaemonSet ({evidence}){remedy}{}",
         left.unwrap_or_default()
     );
     let flag = manager.map(|manager| format!("{FORCE_CONFLICTS}={manager}"));

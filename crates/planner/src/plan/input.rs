@@ -36,6 +36,8 @@ pub struct Input<'a> {
     pub created_at: Timestamp,
     /// The outdated pods that are replaced (`step`); the digest is that of all.
     pub extent: &'a Extent,
+    /// What the plan is for.
+    pub intent: Intent,
     /// Level of detail of the document.
     pub detail: Detail<'a>,
 }
@@ -54,9 +56,21 @@ impl<'a> Input<'a> {
             warnings: Vec::new(),
             created_at: snapshot.observed_at,
             extent: &Extent::All,
+            intent: Intent::default(),
             detail: Detail::default(),
         }
     }
+}
+
+/// What a plan is for. It matters only where Flux or Argo CD applies a DaemonSet under `OnDelete`, and
+/// `ds-apply roll` replaces the pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Intent {
+    /// `ds-apply` applies it: it must not apply such a DaemonSet.
+    #[default]
+    Apply,
+    /// `ds-plan` shows it: what Flux or Argo CD will write to such a DaemonSet.
+    Preview,
 }
 
 /// Input of pruning: the source, and the DaemonSets that it declares.

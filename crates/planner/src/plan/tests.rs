@@ -2,6 +2,7 @@
 
 mod approvals;
 mod base;
+mod git_ops;
 mod guards;
 mod managed_by;
 mod mass_eviction;

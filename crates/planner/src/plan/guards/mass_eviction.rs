@@ -80,8 +80,8 @@ impl Evicted {
 /// declares, that were declared before, and of the policy with the flags of the command line. So a
 /// change cannot raise the limit that it is measured by.
 fn budget(judged: &Judged<'_>) -> u32 {
-    let Judged { plan, desired, live, now, daemon_set_view, .. } = *judged;
-    let policy = desired.policy_spec();
+    let Judged { plan, applied, live, now, daemon_set_view, .. } = *judged;
+    let policy = applied.desired.policy_spec();
     let within = |strategy: &UpdateStrategy, desired| match Limits::of(strategy, desired) {
         None => ON_DELETE_BUDGET,
         Some(limits) => policy.stricter(limits.max_unavailable.max(1), desired),

@@ -9,7 +9,7 @@ use crate::plan::{FieldOwner, PauseState, PausedRollout};
 use daemonset::model::RolloutPolicy;
 
 /// The live object with `manager` as its only field manager.
-fn owned_by(snapshot: &mut Snapshot, manager: &str, operation: &str) {
+pub(super) fn owned_by(snapshot: &mut Snapshot, manager: &str, operation: &str) {
     let live = Arc::make_mut(&mut snapshot.daemon_sets[0].raw);
     let entries = live["metadata"]["managedFields"].as_array_mut().unwrap();
     for entry in entries {
@@ -34,7 +34,7 @@ fn planned_with(
 
 type DaemonSetPlanAndGuards = (DaemonSetPlan, Vec<Guard>);
 
-fn paths(plan: &DaemonSetPlan) -> Vec<&str> {
+pub(super) fn paths(plan: &DaemonSetPlan) -> Vec<&str> {
     plan.changes.iter().map(|change| change.path.as_str()).collect()
 }
 
@@ -59,8 +59,8 @@ fn edited() -> (Snapshot, DesiredDaemonSet) {
     (before, desired(&cluster))
 }
 
-const IMAGE: &str = "spec.template.spec.containers[c].image";
-const ENV: &str = "spec.template.spec.containers[c].env";
+pub(super) const IMAGE: &str = "spec.template.spec.containers[c].image";
+pub(super) const ENV: &str = "spec.template.spec.containers[c].env";
 const PRIORITY: &str = "spec.template.spec.priorityClassName";
 
 #[test]
