@@ -31,6 +31,7 @@ use daemonset::model::{
 pub(crate) use domains::{DomainProgress, with_unavailable};
 pub(crate) use sampled::Sampled;
 pub(crate) use soak::Progress;
+pub(crate) use waits::is_soak_noted;
 pub use waits::{WaitKind, WaitsFor};
 
 /// Name of the implied last step.

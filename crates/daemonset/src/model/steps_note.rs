@@ -147,6 +147,12 @@ impl StepsNote {
         is_replaced || self.has_begun(template)
     }
 
+    /// The last time at which a run has noted that the rollout begins, waits, or has come farther.
+    pub fn last_noted(&self) -> Option<Timestamp> {
+        let steps = self.steps.values().flat_map(|step| [step.complete_at, step.done_at]);
+        steps.chain([self.started_at, self.waits_since]).flatten().max()
+    }
+
     /// The value of the annotation.
     pub fn text(&self) -> String {
         // Text, times and maps of them: it cannot fail.

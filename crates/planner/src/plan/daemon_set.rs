@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::applied::Applied;
@@ -93,6 +94,7 @@ pub(super) fn plan<'a>(
         node_seconds: measured.unwrap_or(policy.progress_deadline.0),
         live,
         snapshot,
+        now: snapshot.observed_at,
     };
     let Rollout { nodes, schedule, idle } = rollout(&daemon_set_view, request);
     let waves = &schedule.waves;
@@ -289,6 +291,8 @@ pub(super) struct RolloutRequest<'a> {
     pub live: Option<&'a DaemonSet>,
     /// The cluster.
     pub snapshot: &'a Snapshot,
+    /// The time by which soaks, windows and approvals are judged.
+    pub now: Timestamp,
 }
 
 /// Plans the nodes and their waves.
@@ -303,6 +307,7 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         node_seconds,
         live,
         snapshot,
+        now,
     } = request;
     let last_good = last_good(live, snapshot);
     let PlannedNodes { mut nodes, budget_views, idle } =
@@ -317,7 +322,6 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
     let (uid, given) = (live.map(|live| &live.uid), snapshot.approvals.get(owner.key));
     let was_rolled_out = daemon_set_view.target.plan.kind != RevisionKind::New;
     let is_note_lost = note.is_none() && was_rolled_out && snapshot.coverage.leases;
-    let now = snapshot.observed_at;
     let approval_rules = ApprovalRules { template: &template, note, is_note_lost, now };
     let approved = approved_steps(policy, uid, given, approval_rules);
     let rules = waves::Rules {

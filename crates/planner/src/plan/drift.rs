@@ -6,6 +6,7 @@
 mod document;
 mod pods;
 mod revisions;
+mod roll;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ pub use document::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftKind,
     DriftTotals, NodeDrift,
 };
+pub(super) use roll::last_seen;
 
 use super::daemon_set_view::DaemonSetView;
 use super::document::{ApiVersion, Change, ClusterSummary, SourceInfo, Warning};
@@ -126,9 +128,17 @@ fn of_live(
     let object =
         spec::Live { object: live, pause: pause.as_ref(), is_declared, revisions: &own, writers };
     found.extend(spec::deviations(&object, desired, show_values));
-    let pause = pause.map(|pause| Deviation::of_pause(pause, is_declared, snapshot.observed_at));
-    let waits = pause.as_ref().is_some_and(Deviation::is_expected);
-    found.extend(pause);
+    let daemon_set_view = DaemonSetView::of(owner, Some(live), snapshot, fleet);
+    let namespace = snapshot.namespaces.iter().find(|one| one.name == live.key.namespace);
+    let mut of_pods = pods::deviations(&daemon_set_view, namespace);
+    let is_outdated = of_pods.iter().any(|it| matches!(it, Deviation::PodOutdated { .. }));
+    let rollout = match pause {
+        Some(pause) => Some(Deviation::of_pause(pause, is_declared, snapshot.observed_at)),
+        None if is_outdated => roll::waiting(&daemon_set_view, live, desired, snapshot),
+        None => None,
+    };
+    let waits = rollout.as_ref().is_some_and(Deviation::is_expected);
+    found.extend(rollout);
     found.extend(LeftoverPause::of(live).map(|left| Deviation::PauseLeftOver { left }));
     if live.status.observed_generation < live.generation {
         found.push(Deviation::NotObserved {
@@ -136,9 +146,6 @@ fn of_live(
             observed_generation: live.status.observed_generation,
         });
     }
-    let daemon_set_view = DaemonSetView::of(owner, Some(live), snapshot, fleet);
-    let namespace = snapshot.namespaces.iter().find(|one| one.name == live.key.namespace);
-    let mut of_pods = pods::deviations(&daemon_set_view, namespace);
     // The pods of both templates are part of a rollout that waits.
     of_pods.retain(|it| {
         !waits || !matches!(it, Deviation::PodOutdated { .. } | Deviation::Unfinished { .. })

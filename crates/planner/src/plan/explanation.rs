@@ -172,6 +172,7 @@ pub fn explain(
         described: Described::All,
         live: Some(live),
         snapshot,
+        now: snapshot.observed_at,
     };
     let Rollout { nodes, .. } = rollout(&daemon_set_view, request);
     let explanation = explained(&daemon_set_view, nodes, snapshot, node, None)?;

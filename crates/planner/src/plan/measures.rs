@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::Counters;
-use super::drift::{DaemonSetDrift, Deviation, Drift, DriftTotals};
+use super::drift::{DaemonSetDrift, Deviation, Drift, DriftTotals, last_seen};
 use super::pause::{PausedRollout, waits_since};
 use super::status::{DaemonSetStatusReport, StatusReport, status};
 use crate::digest::{is_of_template, template_digest};
@@ -12,7 +12,7 @@ use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::model::{
-    DaemonSetKey, NamespaceName, Pod, PodName, Revision, RevisionHash, Snapshot,
+    DaemonSet, DaemonSetKey, NamespaceName, Pod, PodName, Revision, RevisionHash, Snapshot,
 };
 
 /// Metric values of one DaemonSet.
@@ -115,25 +115,40 @@ fn oldest_to_replace(
     snapshot: &Snapshot,
 ) -> Option<i64> {
     let live = snapshot.daemon_set(key)?;
+    let outdated = by_target(live, pause, snapshot).1.into_iter();
+    let left = outdated.filter(|pod| !pod.terminating && !pod.is_terminal());
+    left.filter_map(|pod| age_of(pod, snapshot)).max()
+}
+
+/// The pods of the template that waits, and the others.
+fn by_target<'s>(
+    live: &DaemonSet,
+    pause: &PausedRollout,
+    snapshot: &'s Snapshot,
+) -> (Vec<&'s Pod>, Vec<&'s Pod>) {
     let owner = Owner::from(live);
     let target = pause.target.clone();
     let target = target.unwrap_or_else(|| template_digest(live.spec.template.raw()));
     let is_target = |revision: &&Revision| is_of_template(revision, &target);
-    let revisions = Claims::of(&owner, snapshot.revisions_in(&key.namespace)).claimed;
+    let revisions = Claims::of(&owner, snapshot.revisions_in(&live.key.namespace)).claimed;
     let hashes: BTreeSet<RevisionHash> =
         revisions.into_iter().filter(is_target).map(hash_of).collect();
-    let is_outdated = |pod: &&Pod| {
-        let other = pod.revision_hash().is_none_or(|hash| !hashes.contains(&hash));
-        other && !pod.terminating && !pod.is_terminal()
-    };
-    let pods = Claims::of(&owner, snapshot.pods_in(&key.namespace)).claimed;
-    pods.into_iter().filter(is_outdated).filter_map(|pod| age_of(pod, snapshot)).max()
+    let pods = Claims::of(&owner, snapshot.pods_in(&live.key.namespace)).claimed;
+    let is_updated = |pod: &&Pod| pod.revision_hash().is_some_and(|hash| hashes.contains(&hash));
+    pods.into_iter().partition(is_updated)
 }
 
-/// The step in which a rollout waits, and for how long. Without managed fields, the time counts from
-/// the beginning of the rollout.
+/// The step in which a rollout waits, and for how long. If that is not known, as without managed fields,
+/// the time counts from the beginning of the rollout.
 fn waiting(key: &DaemonSetKey, pause: &PausedRollout, snapshot: &Snapshot) -> (String, i64) {
-    let since = snapshot.daemon_set(key).and_then(|live| waits_since(live, pause));
+    let since = snapshot.daemon_set(key).and_then(|live| {
+        if PausedRollout::readable(live).is_some() {
+            return waits_since(live, pause);
+        }
+        // `ds-apply roll` does not write the object.
+        let updated = by_target(live, pause, snapshot).0;
+        last_seen(snapshot.steps_note(key)?, updated.into_iter())
+    });
     let seconds = snapshot.observed_at.duration_since(since.unwrap_or(pause.since)).as_secs();
     let step = pause.waits_for.first().map(|wait| wait.step.clone());
     (step.unwrap_or_default(), seconds.max(0))
@@ -199,8 +214,10 @@ mod tests {
     use crate::annotations::ROLLOUT_ANNOTATION;
     use crate::plan::tests::{desired, settle, settled, snapshot};
     use crate::plan::{DriftInput, ShownValues, SourceInfo, drift};
-    use daemonset::controller::test_cluster::{Cluster, at, labels};
-    use daemonset::model::{DesiredDaemonSet, PodPhase};
+    use daemonset::controller::test_cluster::{Cluster, OURS, at, labels};
+    use daemonset::model::{
+        DesiredDaemonSet, PodPhase, REVISION_HASH_LABEL, RolloutPolicy, StepsNote,
+    };
 
     fn of(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Measured {
         let drift = drift(DriftInput {
@@ -266,5 +283,45 @@ mod tests {
         assert!(measured.waiting.is_some());
         let age = snapshot.observed_at.duration_since(at(100)).as_secs();
         assert_eq!(measured.oldest_outdated, Some(age));
+    }
+
+    /// Nothing on the object says so: the note and the policy do.
+    #[test]
+    fn a_roll_waits_since_its_last_note_or_new_pod() {
+        let mut cluster = settled(2);
+        cluster.set_on_delete();
+        cluster.set_image("foo:2");
+        let mut policy = RolloutPolicy::named("p");
+        policy.spec.steps =
+            serde_json::from_value(json!([{"name": "half", "nodes": 1, "approve": true}])).unwrap();
+        let wanted = DesiredDaemonSet { policy: Some(policy.into()), ..desired(&cluster) };
+        cluster.sync_once();
+        cluster.pods[0].created = Some(at(100).into());
+        cluster.pods[1].created = Some(at(50).into());
+        let note = StepsNote {
+            template: template_digest(cluster.daemon_set.spec.template.raw()),
+            started_at: Some(at(600)),
+            ..StepsNote::default()
+        };
+        let measured = |cluster: &Cluster| {
+            let mut snapshot = snapshot(cluster);
+            snapshot.set_notes(&wanted.key, "", Some(note.clone()));
+            snapshot.approvals.insert(wanted.key.clone(), BTreeMap::new());
+            of(&snapshot, &wanted)
+        };
+        let found = measured(&cluster);
+        assert_eq!((found.rollout, found.drift), (RolloutState::Waiting, DriftTotals::default()));
+        let now = cluster.now.as_second();
+        assert_eq!(found.waiting, Some(("half".to_owned(), now - 600)));
+        assert_eq!(found.oldest_outdated, Some(now - 50));
+
+        // A node joined, say.
+        let hash = cluster.hash();
+        cluster.pods[1].labels =
+            OURS.into_iter().chain([(REVISION_HASH_LABEL, hash.as_str())]).collect();
+        cluster.pods[1].created = Some(at(700).into());
+        let found = measured(&cluster);
+        assert_eq!(found.waiting.map(|(_, seconds)| seconds), Some(now - 700));
+        assert_eq!(found.oldest_outdated, Some(now - 100));
     }
 }

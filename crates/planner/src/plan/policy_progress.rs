@@ -116,6 +116,7 @@ pub(super) fn progress<'a>(
         described,
         live: Some(live),
         snapshot,
+        now: snapshot.observed_at,
     };
     let mut rollout = rollout(&view, request);
     let schedule = &mut rollout.schedule;
@@ -149,7 +150,7 @@ fn held_by(note: &StepsNote) -> Vec<WaitsFor> {
 }
 
 /// With `OnDelete`, `ds-apply roll` replaces pods within the budget of the policy.
-fn paced(strategy: Strategy, policy: &PolicySpec, view: &DaemonSetView<'_>) -> Strategy {
+pub(super) fn paced(strategy: Strategy, policy: &PolicySpec, view: &DaemonSetView<'_>) -> Strategy {
     match strategy {
         Strategy::OnDelete => {
             let desired = view.view().desired();

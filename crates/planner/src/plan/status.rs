@@ -170,6 +170,7 @@ fn budget_view(
         described: Described::Busy,
         live: Some(live),
         snapshot,
+        now: snapshot.observed_at,
     };
     let Rollout { nodes, .. } = rollout(daemon_set_view, request);
     let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());

@@ -216,7 +216,7 @@ fn soaking<'s, 'a: 's, I: Iterator<Item = &'s StepNode<'a>>>(
 }
 
 /// Digest of the domains of a step: an edited soak begins again.
-fn domains_digest(policy: &Domains, step: &str) -> String {
+pub(super) fn domains_digest(policy: &Domains, step: &str) -> String {
     // Text and numbers: it cannot fail.
     let value = serde_json::to_value((policy, step)).unwrap_or_default();
     template_digest(&value)

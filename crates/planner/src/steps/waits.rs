@@ -6,11 +6,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::domains::domains_digest;
 use super::soak::Progress;
 use super::{Evaluation, NodeUpdate, StepNode, StepsInput};
+use crate::approval::step_digest;
 use crate::checks::CheckFinding;
 use crate::classification::NodeStanding;
-use daemonset::model::{DaemonSetKey, PolicyStep};
+use daemonset::model::{DaemonSetKey, PolicySpec, PolicyStep, StepsNote};
 
 /// Something that a rollout waits for before more nodes begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -234,4 +236,17 @@ impl fmt::Display for WaitsFor {
             ) => write!(f, " until {until}"),
         }
     }
+}
+
+/// Whether a run has noted since when this soaks. Else it begins again each time it is judged.
+pub(crate) fn is_soak_noted(wait: &WaitsFor, policy: &PolicySpec, note: &StepsNote) -> bool {
+    let WaitsFor { step: name, domain, .. } = wait;
+    let (key, digest) = if let (Some(domain), Some(domains)) = (domain, &policy.domains) {
+        (format!("{name}/{domain}"), Some(domains_digest(domains, name)))
+    } else {
+        let step = policy.steps.iter().find(|step| step.name == *name);
+        (name.clone(), step.map(step_digest))
+    };
+    let noted = note.steps.get(&key).filter(|noted| Some(&noted.digest) == digest.as_ref());
+    noted.is_some_and(|noted| noted.complete_at.is_some())
 }

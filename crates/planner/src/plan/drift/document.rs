@@ -159,7 +159,8 @@ pub enum Deviation {
     },
     /// The policy of a rollout lets no more nodes begin for now; a later run continues it.
     Waiting {
-        /// The rollout, as recorded in the annotation.
+        /// The rollout, as recorded in the annotation; one by `ds-apply roll`, which has none, as its
+        /// policy and the note in its Lease have it.
         pause: PausedRollout,
         /// Seconds since it could continue, if no run has come for an hour.
         #[serde(skip_serializing_if = "Option::is_none")]

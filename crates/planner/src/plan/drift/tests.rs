@@ -1,6 +1,7 @@
 //! Tests of each class of drift on small clusters.
 
 mod held;
+mod rolled;
 
 use std::sync::Arc;
 

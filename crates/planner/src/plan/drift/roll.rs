@@ -1,0 +1,158 @@
+//! A rollout by `ds-apply roll` that waits.
+//!
+//! It never writes the DaemonSet, which declares `OnDelete`, so there is no pause. The note of its steps
+//! says that it is under way, and the policy says what a run would wait for, at any time. So the waits
+//! are followed from the last sign of a run to the time of the snapshot: one that has ended is forgotten
+//! if no run has come since.
+//!
+//! Not here: what only a run knows, which are the checks, `after`, and the other DaemonSets of a shared
+//! budget. Nor `apply`, whose pause says what it waits for.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::document::Deviation;
+use super::spec;
+use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
+use crate::digest::template_digest;
+use crate::plan::daemon_set::{RolloutRequest, rollout, strategy};
+use crate::plan::daemon_set_view::DaemonSetView;
+use crate::plan::nodes::Described;
+use crate::plan::pause::{PauseState, PausedRollout};
+use crate::plan::policy_progress::paced;
+use crate::steps::{WaitKind, WaitsFor, is_soak_noted};
+use daemonset::model::{
+    Calendar, DaemonSet, DesiredDaemonSet, Pod, PolicySpec, Snapshot, StepsNote, UpdateStrategy,
+};
+
+/// The deviation of a rollout by `ds-apply roll` that waits, or has waited since the last run. None if
+/// a run could continue it all the time, or no policy is at hand: then its pods are just outdated.
+pub(super) fn waiting(
+    daemon_set_view: &DaemonSetView<'_>,
+    live: &DaemonSet,
+    desired: &DesiredDaemonSet,
+    snapshot: &Snapshot,
+) -> Option<Deviation> {
+    let is_on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
+    if !is_on_delete || live.annotations.get(ROLLOUT_ANNOTATION).is_some() {
+        return None;
+    }
+    let template = template_digest(live.spec.template.raw());
+    let note = snapshot.steps_note(&live.key).filter(|note| note.is_under_way(&template))?;
+    // Whether checks pass is only known to a run that asks.
+    let policy = &desired.policy.as_ref()?.spec.without_checks();
+    let roll = Roll { daemon_set_view, live, policy, note, snapshot };
+    let annotation = |key| live.annotations.get(key).map(str::to_owned);
+    let pause = PausedRollout {
+        state: PauseState::Waiting,
+        declared: live.raw["spec"]["updateStrategy"].clone(),
+        plan_digest: annotation(PLAN_DIGEST_ANNOTATION).unwrap_or_default(),
+        from: note.from.clone(),
+        since: note.started_at.or(note.waits_since)?,
+        commit: annotation(COMMIT_ANNOTATION),
+        by: None,
+        failed: None,
+        target: Some(template),
+        waits_for: roll.waits_for()?,
+        failed_gate: None,
+    };
+    let is_declared = spec::is_declared(&pause, snapshot, desired);
+    Some(Deviation::of_pause(pause, is_declared, snapshot.observed_at))
+}
+
+/// The last sign of a run: it has noted something, or one of these pods, which have the live template,
+/// was created.
+pub(in crate::plan) fn last_seen<'p>(
+    note: &StepsNote,
+    updated: impl Iterator<Item = &'p Pod>,
+) -> Option<Timestamp> {
+    let newest = updated.filter_map(|pod| pod.created).map(Timestamp::from).max();
+    note.last_noted().max(newest)
+}
+
+/// A rollout under way.
+struct Roll<'r, 'v> {
+    daemon_set_view: &'r DaemonSetView<'v>,
+    live: &'r DaemonSet,
+    /// Its policy, without checks.
+    policy: &'r PolicySpec,
+    note: &'r StepsNote,
+    snapshot: &'r Snapshot,
+}
+
+impl Roll<'_, '_> {
+    /// What it waits for, or waited for last before a run could have continued it.
+    fn waits_for(&self) -> Option<Vec<WaitsFor>> {
+        let now = self.snapshot.observed_at;
+        let mut at = self.last_seen()?;
+        let mut waits = self.waits_at(at);
+        if waits.is_empty() {
+            // The run could continue until its window closed.
+            let calendar = Calendar::of(&self.policy.windows, &self.policy.exclusions);
+            let closes = calendar.openings(at).next().and_then(|opening| opening.closes);
+            at = closes.map_or(now, |closes| closes.min(now));
+            waits = self.waits_at(at);
+        }
+        let mut last = None;
+        while !waits.is_empty() {
+            let ends: Option<Vec<Timestamp>> = waits.iter().map(|wait| wait.until).collect();
+            let end = ends.and_then(|ends| ends.into_iter().max());
+            last = Some(waits);
+            // At the end of a soak, the window may be closed.
+            let Some(end) = end.filter(|end| at < *end && *end <= now) else { break };
+            at = end;
+            waits = self.waits_at(at);
+        }
+        last
+    }
+
+    /// The last sign of a run.
+    fn last_seen(&self) -> Option<Timestamp> {
+        let Self { daemon_set_view, live, policy: _, note, snapshot } = self;
+        let now = snapshot.observed_at;
+        if snapshot.lock_holder(&live.key).is_some_and(|holder| holder.is_live(now)) {
+            return Some(now);
+        }
+        let is_updated = |pod: &&Pod| daemon_set_view.target.templates.is_updated(pod);
+        let updated = daemon_set_view.pods.claimed.iter().copied().filter(is_updated);
+        last_seen(note, updated).map(|seen| seen.min(now))
+    }
+
+    /// What a run waits for at this time, with the pods as they are now.
+    fn waits_at(&self, now: Timestamp) -> Vec<WaitsFor> {
+        let Self { daemon_set_view, live, policy, note, snapshot } = *self;
+        let strategy = strategy(&daemon_set_view.view());
+        let request = RolloutRequest {
+            strategy: paced(strategy, policy, daemon_set_view),
+            policy,
+            shared_budget: None,
+            siblings: &BTreeMap::new(),
+            untouched: None,
+            node_seconds: policy.progress_deadline.0,
+            described: Described::Busy,
+            live: Some(live),
+            snapshot,
+            now,
+        };
+        let waits = rollout(daemon_set_view, request).schedule.waits_for;
+        let given = snapshot.approvals.get(&live.key);
+        let known = waits.into_iter().filter_map(|wait| match wait.kind {
+            // Else it begins again at each look: no run has seen its pods available.
+            WaitKind::Soak => is_soak_noted(&wait, policy, note).then_some(wait),
+            // Where approvals could not be read, it may be approved. One that was given later ended it.
+            WaitKind::Approval => {
+                let approval = given?.get(&wait.step).filter(|approval| approval.at > now);
+                Some(WaitsFor { until: approval.map(|approval| approval.at), ..wait })
+            }
+            WaitKind::Window
+            | WaitKind::ReadyNode
+            | WaitKind::Order
+            | WaitKind::SharedBudget
+            | WaitKind::Precondition
+            | WaitKind::Gate
+            | WaitKind::Unknown => Some(wait),
+        });
+        known.collect()
+    }
+}
