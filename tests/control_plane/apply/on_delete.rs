@@ -254,6 +254,7 @@ kind: RolloutPolicy
 metadata: {name: rolled}
 spec:
   selects: {names: [rolled-steps/agent]}
+  minReadySeconds: 0
   maxUnavailable: 3
   steps:
     - {name: canary, nodes: 1, soak: 2s}
@@ -269,12 +270,22 @@ spec:
     };
     let roll = ["roll", "rolled-steps/agent", "--yes", "--policy", "policy.yaml"];
     let approve = ["approve", "rolled-steps/agent", "others", "--yes", "-f", "agent.yaml"];
+    // The roll has no pause: its note says that it waits.
+    let drift = |code: i32, words: &str| {
+        let output = plane.ds_plan(&["drift", "-f", "agent.yaml"], &files);
+        let text = output_text(&output);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(words), "no `{words}` in {text}");
+    };
+    drift(3, "9 nodes with a pod of another template");
     run(&roll, 8, "waiting: step canary soaks until");
     assert_eq!(fleet.nodes_of("v2").len(), 1);
+    drift(0, "step canary soaks until");
     run(&approve, 6, "step canary of rolled-steps/agent is not done");
     thread::sleep(Duration::from_secs(3));
     run(&roll, 9, "waiting: step others is not approved");
     assert_eq!(fleet.nodes_of("v2").len(), 1);
+    drift(0, "step others is not approved");
     run(&approve, 0, "is approved");
     let watcher = fleet.watch();
     run(&roll, 8, "waiting: step others soaks until");
