@@ -64,6 +64,7 @@ mod permissions;
 mod policies;
 mod pulls;
 mod reasons;
+mod rolled;
 mod rules;
 mod scenario;
 mod shared;
