@@ -7,6 +7,7 @@
 mod compile;
 mod image;
 mod krew;
+mod licences;
 mod workflow;
 
 use std::collections::BTreeSet;
@@ -185,6 +186,7 @@ fn an_archive_has_what_a_person_needs() {
         "README.md",
         "LICENSE-APACHE",
         "LICENSE-MIT",
+        "LICENSE-THIRD-PARTY",
         "completions/ds-plan.bash",
         "completions/_ds-apply",
         "completions/ds-apply.fish",

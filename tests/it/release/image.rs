@@ -32,7 +32,7 @@ fn json(bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn the_image_has_the_two_programs_for_each_processor() {
+fn the_image_has_the_two_programs_and_their_licences_for_each_processor() {
     let release = finished();
     let sandbox = Sandbox::new();
     let layout = sandbox.path("");
@@ -52,9 +52,13 @@ fn the_image_has_the_two_programs_for_each_processor() {
         processors.insert(config["architecture"].as_str().unwrap().to_owned());
         let (layer, _) = blob(&layout, &manifest["layers"][0]);
         let files = entries(&layer);
-        let [plan, apply] = &files[..] else { panic!("{files:?}") };
+        let [plan, apply, licences @ ..] = &files[..] else { panic!("{files:?}") };
         assert!(plan.starts_with("-rwxr-xr-x 0/0 ") && plan.ends_with(" ds-plan"), "{plan}");
         assert!(apply.starts_with("-rwxr-xr-x 0/0 ") && apply.ends_with(" ds-apply"), "{apply}");
+        let [apache, mit, others] = licences else { panic!("{licences:?}") };
+        assert!(licences.iter().all(|line| line.starts_with("-rw-r--r-- 0/0 ")), "{licences:?}");
+        assert!(apache.ends_with(" LICENSE-APACHE") && mit.ends_with(" LICENSE-MIT"), "{files:?}");
+        assert!(others.ends_with(" LICENSE-THIRD-PARTY"), "{others}");
         let unpacked = Command::new("gzip").arg("-dc").arg(&layer).output().unwrap().stdout;
         let diff = format!("sha256:{}", digest(&unpacked));
         assert_eq!(config["rootfs"]["diff_ids"][0], diff);
