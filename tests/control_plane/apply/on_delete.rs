@@ -286,6 +286,12 @@ spec:
     run(&roll, 9, "waiting: step others is not approved");
     assert_eq!(fleet.nodes_of("v2").len(), 1);
     drift(0, "step others is not approved");
+    let status = ["status", "rolled-steps/agent", "--policy", "policy.yaml"];
+    let text = output_text(&plane.ds_plan(&status, &files));
+    for words in ["step canary: done, 1 of 1 node updated", "waiting: step others is not approved"]
+    {
+        assert!(text.contains(words), "no `{words}` in {text}");
+    }
     run(&approve, 0, "is approved");
     let watcher = fleet.watch();
     run(&roll, 8, "waiting: step others soaks until");

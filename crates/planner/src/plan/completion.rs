@@ -34,7 +34,8 @@ pub enum Completion {
     },
     /// It is paused, and no run is in progress.
     Paused,
-    /// Its policy lets no more nodes begin for now, and no run is in progress.
+    /// Its policy lets no more nodes begin for now, and no run is in progress. Of a rollout by `roll`,
+    /// this is known only with the policy at hand.
     Waiting {
         /// Whether it waits for a person.
         for_approval: bool,
@@ -73,6 +74,9 @@ impl Completion {
         if status.observed_generation < status.generation {
             return in_progress;
         }
+        if let Some(for_approval) = roll_that_waits(status) {
+            return Self::Waiting { for_approval };
+        }
         let blocking = status.obstacles.iter().filter(|node| blocks(node));
         let (unready, waited_for): (Vec<_>, Vec<_>) =
             blocking.partition(|node| has(node, is_unready_node));
@@ -90,6 +94,14 @@ impl Completion {
         }
         Self::Complete { updated: counted.updated, unready }
     }
+}
+
+/// Whether a rollout by `ds-apply roll` waits for a person; none if it does not wait, or no policy is at
+/// hand. Nothing on the object says so.
+fn roll_that_waits(status: &DaemonSetStatusReport) -> Option<bool> {
+    let progress = status.progress.as_ref().filter(|progress| progress.roll_since.is_some())?;
+    let waits_for = &progress.waits_for;
+    (!waits_for.is_empty()).then(|| waits_for.iter().any(|wait| wait.kind.needs_person()))
 }
 
 fn has(node: &NodeObstacles, is: impl Fn(&Reason) -> bool) -> bool {
@@ -191,7 +203,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::{Counters, LockStatus, PausedRollout};
+    use crate::plan::{Counters, LockStatus, PausedRollout, PolicyProgress};
+    use crate::steps::WaitsFor;
     use daemonset::controller::placement::Obstacle;
 
     /// 40 nodes, and these reasons on the first ones.
@@ -308,6 +321,33 @@ mod tests {
             (status.pause, status.lock) = (Some(pause(state)), live.map(lock));
             let found = Completion::of(&status).to_string();
             assert!(found.starts_with(want), "{state:?} {live:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_roll_waits_by_its_note_and_its_policy() {
+        let progress = |roll_since, kinds: &[WaitKind]| PolicyProgress {
+            policy: "p".to_owned(),
+            roll_since,
+            steps: Vec::new(),
+            waits_for: kinds.iter().map(|kind| WaitsFor::of(*kind, "canary")).collect(),
+            approvals: Vec::new(),
+            next_opening: None,
+        };
+        let since = Some(jiff::Timestamp::UNIX_EPOCH);
+        let both = [WaitKind::Window, WaitKind::Approval];
+        let outdated = "strategy OnDelete, and no run is in progress";
+        for (progress, live, want) in [
+            (progress(since, &[WaitKind::Soak]), false, "waiting, and no run"),
+            (progress(since, &both), false, "waiting for an approval, and no run"),
+            (progress(since, &both), true, "in progress"),
+            (progress(since, &[]), false, outdated),
+            (progress(None, &both), false, outdated),
+        ] {
+            let mut status = status(&[Reason::OnDelete]);
+            (status.progress, status.lock) = (Some(progress), live.then(|| lock(true)));
+            let found = Completion::of(&status).to_string();
+            assert!(found.starts_with(want), "{live} {status:?}: {found}");
         }
     }
 

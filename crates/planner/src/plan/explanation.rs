@@ -13,7 +13,7 @@ use super::health;
 use super::input::{Detail, Input, NotFound, find_daemon_set};
 use super::nodes::Described;
 use super::pause::{PausedRollout, as_declared};
-use super::policy_progress::{self, rolled_out};
+use super::policy_progress::{self, is_rolled, rolled_out};
 use super::reason::Reason;
 use super::waves::Schedule;
 use super::{applied, object, plan};
@@ -192,15 +192,24 @@ pub fn explain_under(
     let live = find_daemon_set(snapshot, key)?;
     let pause = PausedRollout::readable(live);
     let live = &*as_declared(live, pause.as_ref());
-    let target = &*rolled_out(live, snapshot);
+    let target = &*rolled_out(live, &policy.spec, snapshot);
     let fleet = Fleet::new(&snapshot.nodes);
     let (view, rollout, _) =
         policy_progress::progress(live, target, policy, snapshot, &fleet, Described::All);
     let Rollout { nodes, schedule, .. } = rollout;
     let explanation = explained(&view, nodes, snapshot, node, None)?;
     let Schedule { waves, next_waves, waits_for, .. } = schedule;
-    let explanation = in_wave(explanation, &waves, &next_waves, &waits_for);
+    let mut explanation = in_wave(explanation, &waves, &next_waves, &waits_for);
+    if is_rolled(live) && is_to_be_replaced(&explanation) {
+        explanation.reasons.push(Reason::OnDelete.into());
+    }
     Ok(with_checks(explanation, pause.as_ref()))
+}
+
+/// Whether a run has to replace its pod, now or later.
+fn is_to_be_replaced(explanation: &Explanation) -> bool {
+    let is_outdated = |it: &Coded<Reason>| matches!(it.reason, Reason::Outdated { .. });
+    explanation.wave.is_some() || explanation.reasons.iter().any(is_outdated)
 }
 
 /// The explanation with the name of the node's wave, and what it waits for.

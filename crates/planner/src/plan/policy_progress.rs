@@ -2,7 +2,8 @@
 //! `history` show of steps, waits and approvals.
 //!
 //! The target is the live template, or, while a rollout waits with the last good one live, that of
-//! the revision that its note names. Not here: planning a source.
+//! the revision that its note names. Under `OnDelete`, it is what `ds-apply roll` would do, or is doing.
+//! Not here: planning a source.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,9 +15,9 @@ use serde_json::Value;
 
 use super::daemon_set::{Rollout, RolloutRequest, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
-use super::document::{RevisionKind, StepPlan, Strategy};
+use super::document::{RevisionKind, StepPlan};
 use super::nodes::Described;
-use super::pause::policy_for;
+use super::pause::{PausedRollout, policy_for};
 use super::reason::Reason;
 use crate::approval::{ApprovalCheck, ApprovalStatus};
 use crate::digest::{is_of_template, template_digest};
@@ -26,7 +27,8 @@ use daemonset::controller::claims::Claims;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::revision_data::template_of;
 use daemonset::model::{
-    Calendar, DaemonSet, PodTemplate, PolicySpec, Revision, RolloutPolicy, Snapshot, StepsNote,
+    Calendar, DaemonSet, IntOrPercent, PodTemplate, PolicySpec, Revision, RolloutPolicy, Snapshot,
+    StepsNote, UpdateStrategy,
 };
 
 /// How far the rollout of a DaemonSet is by its policy.
@@ -35,7 +37,10 @@ use daemonset::model::{
 pub struct PolicyProgress {
     /// Name of the policy.
     pub policy: String,
-    /// Its steps in this cluster; empty if it has none, or no node is outdated.
+    /// Since when a rollout by `ds-apply roll` is under way; none if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roll_since: Option<Timestamp>,
+    /// Its steps in this cluster; empty if it has none, or nothing is left to do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepPlan>,
     /// What keeps more nodes from beginning, beside the budget.
@@ -62,8 +67,22 @@ pub struct StepApproval {
     pub message: String,
 }
 
-/// The live DaemonSet with the template that is rolled out.
-pub(super) fn rolled_out<'a>(live: &'a DaemonSet, snapshot: &Snapshot) -> Cow<'a, DaemonSet> {
+/// Whether only `ds-apply roll` replaces its pods: it declares `OnDelete`, and that is not the one of a
+/// pause. `live` has its declared strategy.
+pub(super) fn is_rolled(live: &DaemonSet) -> bool {
+    let is_on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
+    is_on_delete && matches!(PausedRollout::of(live), Ok(None))
+}
+
+/// The live DaemonSet with the template that is rolled out, and the strategy by which it is.
+pub(super) fn rolled_out<'a>(
+    live: &'a DaemonSet,
+    policy: &PolicySpec,
+    snapshot: &Snapshot,
+) -> Cow<'a, DaemonSet> {
+    if is_rolled(live) {
+        return Cow::Owned(as_rolled(live, policy));
+    }
     let template = snapshot.steps_note(&live.key).and_then(|note| noted(live, note, snapshot));
     match template.and_then(|template| PodTemplate::from_json(template).ok()) {
         Some(template) => {
@@ -73,6 +92,17 @@ pub(super) fn rolled_out<'a>(live: &'a DaemonSet, snapshot: &Snapshot) -> Cow<'a
         }
         None => Cow::Borrowed(live),
     }
+}
+
+/// As `ds-apply roll` replaces the pods: within the budget of the policy, by those of the live template.
+/// It never holds that one back, so what is noted about another one is over.
+fn as_rolled(live: &DaemonSet, policy: &PolicySpec) -> DaemonSet {
+    let mut target = live.clone();
+    target.spec.update_strategy = UpdateStrategy::RollingUpdate {
+        max_unavailable: policy.max_unavailable.unwrap_or(IntOrPercent::Int(1)),
+        max_surge: IntOrPercent::Int(0),
+    };
+    target
 }
 
 /// The template of the rollout that is noted, if another one is live.
@@ -107,7 +137,7 @@ pub(super) fn progress<'a>(
     let policy = &*policy_for(spec, paused, target.spec.template.raw());
     let view = DaemonSetView::of(Owner::from(target), Some(target), snapshot, fleet);
     let request = RolloutRequest {
-        strategy: paced(strategy(&view.view()), policy, &view),
+        strategy: strategy(&view.view()),
         policy,
         untouched: live.terminating.then_some(Reason::DaemonSetTerminating),
         shared_budget: None,
@@ -121,11 +151,16 @@ pub(super) fn progress<'a>(
     let mut rollout = rollout(&view, request);
     let schedule = &mut rollout.schedule;
     let is_left = !schedule.waves.is_empty();
-    let (steps, waits_for) = if is_left {
+    let roll = roll_under_way(live, snapshot);
+    // Unlike that of `apply`, the template of a roll is live, and nodes are left, while a check holds
+    // the first one back.
+    schedule.waits_for.extend(roll.into_iter().flat_map(held_by));
+    let (steps, waits_for) = if is_left || roll.is_some() {
         (schedule.steps.clone(), schedule.waits_for.clone())
     } else {
         schedule.waits_for.clear();
-        (Vec::new(), snapshot.steps_note(&live.key).map(held_by).unwrap_or_default())
+        let note = snapshot.steps_note(&live.key).filter(|_| !is_rolled(live));
+        (Vec::new(), note.map(held_by).unwrap_or_default())
     };
     let calendar = Calendar::of(&policy.windows, &policy.exclusions);
     let now = snapshot.observed_at;
@@ -134,6 +169,7 @@ pub(super) fn progress<'a>(
     let is_closed = has_windows && is_left && !calendar.fits(now, seconds);
     let progress = PolicyProgress {
         policy: metadata.name.clone(),
+        roll_since: roll.and_then(|note| note.started_at.or(note.waits_since)),
         approvals: approvals(&view, live, policy, &steps, snapshot),
         next_opening: is_closed.then(|| calendar.next_start(now, seconds)).flatten(),
         steps,
@@ -149,16 +185,10 @@ fn held_by(note: &StepsNote) -> Vec<WaitsFor> {
     waits.filter_map(|wait| serde_json::from_value(wait.clone()).ok()).collect()
 }
 
-/// With `OnDelete`, `ds-apply roll` replaces pods within the budget of the policy.
-pub(super) fn paced(strategy: Strategy, policy: &PolicySpec, view: &DaemonSetView<'_>) -> Strategy {
-    match strategy {
-        Strategy::OnDelete => {
-            let desired = view.view().desired();
-            let max_unavailable = policy.max_unavailable.map_or(1, |limit| limit.scaled(desired));
-            Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired }
-        }
-        Strategy::RollingUpdate { .. } => strategy,
-    }
+/// The note of a rollout of the live template by `ds-apply roll` that has not ended. No pause says so.
+fn roll_under_way<'s>(live: &DaemonSet, snapshot: &'s Snapshot) -> Option<&'s StepsNote> {
+    let note = snapshot.steps_note(&live.key).filter(|_| is_rolled(live))?;
+    note.is_under_way(&template_digest(live.spec.template.raw())).then_some(note)
 }
 
 fn approvals(

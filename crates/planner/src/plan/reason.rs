@@ -217,7 +217,9 @@ impl Reason {
                 "node no longer exists: the pod garbage collector deletes the pod"
             }
             Self::Terminating => "pod is terminating",
-            Self::OnDelete => "strategy OnDelete: replaced after it is deleted manually",
+            Self::OnDelete => {
+                "strategy OnDelete: replaced by `ds-apply roll`, or after it is deleted"
+            }
             Self::Adopted => "orphaned pod is adopted",
             Self::Released => "pod no longer matches the selector and is released",
             Self::DaemonSetTerminating => "the DaemonSet is being deleted",

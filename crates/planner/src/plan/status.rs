@@ -146,7 +146,7 @@ pub fn status_under(
 
 /// How far the rollout is by its policy.
 fn progress(live: &DaemonSet, policy: &RolloutPolicy, snapshot: &Snapshot) -> PolicyProgress {
-    let target = rolled_out(live, snapshot);
+    let target = rolled_out(live, &policy.spec, snapshot);
     let templates = [&*target, live].map(|it| &it.spec.template.placement);
     let fleet = Fleet::seen_by(&snapshot.nodes, templates);
     policy_progress::progress(live, &target, policy, snapshot, &fleet, Described::Busy).2

@@ -9,6 +9,7 @@ mod mass_eviction;
 mod nodes;
 mod ownership;
 mod prune;
+mod rolled;
 mod stale;
 mod status;
 mod surge;

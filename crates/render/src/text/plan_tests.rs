@@ -300,7 +300,7 @@ fn on_delete_waits() {
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        ! 30 nodes: edge-a-01 … edge-a-30   strategy OnDelete: replaced after it is deleted manually
+        ! 30 nodes: edge-a-01 … edge-a-30   strategy OnDelete: replaced by `ds-apply roll`, or after it is deleted
 
     Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 30 waiting. Revisions: 1 new, 0 reused.
     About 41m (from 1,236 pod starts seen in this cluster).

@@ -185,7 +185,7 @@ fn pulling_words(nodes: &[NodeName]) -> String {
 
 /// How far the rollout is by its policy; nothing if there is nothing to do.
 fn by_policy(progress: &PolicyProgress) -> Vec<String> {
-    let PolicyProgress { policy, steps, waits_for, approvals, next_opening } = progress;
+    let PolicyProgress { policy, roll_since, steps, waits_for, approvals, next_opening } = progress;
     let step = |step: &StepPlan| {
         let StepPlan { name, nodes, updated, state, .. } = step;
         let state = match state {
@@ -204,7 +204,11 @@ fn by_policy(progress: &PolicyProgress) -> Vec<String> {
     if lines.is_empty() {
         return lines;
     }
-    [format!("by policy {policy}:")].into_iter().chain(lines).collect()
+    let begun = roll_since.map(|since| {
+        format!(", begun by `ds-apply roll` at {since}, which continues when it runs again")
+    });
+    let head = format!("by policy {policy}{}:", begun.unwrap_or_default());
+    [head].into_iter().chain(lines).collect()
 }
 
 /// What can be done about a paused or aborted rollout.
@@ -283,6 +287,7 @@ mod tests {
     use super::*;
     use crate::examples;
     use planner::plan::{LockStatus, PodNotReady, Reason};
+    use serde_json::json;
 
     #[test]
     fn the_table_is_kubectls_with_details_below() {
@@ -295,7 +300,7 @@ mod tests {
                 the status is of generation 9, the object is at 10: the controller has not observed it yet
                 UP-TO-DATE is 40 in the status, ds-plan counts 0: only a pod's hash label counts here
                 AVAILABLE is 40 in the status, ds-plan counts 37: pods that terminate, or are Ready for too short a time, do not count here
-                12 nodes: edge-a-01 … edge-a-12   strategy OnDelete: replaced after it is deleted manually
+                12 nodes: edge-a-01 … edge-a-12   strategy OnDelete: replaced by `ds-apply roll`, or after it is deleted
                 edge-b-07                         pod is terminating
             ");
     }
@@ -385,6 +390,30 @@ mod tests {
             logging/left
                 locked by alice on build-7 (process 5) since 2026-08-01T11:00:00Z, renewed 10m ago: the 15s lease has expired; the next run acquires it
             ");
+    }
+
+    /// No pause says so.
+    #[test]
+    fn a_roll_is_shown_with_its_steps() {
+        let mut status = examples::status();
+        status.daemon_sets.truncate(1);
+        let steps = json!([{"name": "canary", "nodes": 1, "updated": 1, "state": "soaking"}]);
+        let mut progress = json!({
+            "policy": "p", "rollSince": "2026-08-01T11:00:00Z", "steps": steps,
+            "waitsFor": [{"kind": "soak", "step": "canary", "until": "2026-08-01T12:00:00Z"}],
+        });
+        let mut text = |progress: &serde_json::Value| {
+            status.daemon_sets[0].progress = serde_json::from_value(progress.clone()).unwrap();
+            status_text(&status, &TextOptions::default())
+        };
+        insta::assert_snapshot!(text(&progress).split_once("\n\n").unwrap().1, @r"
+            logging/fluent-bit
+                by policy p, begun by `ds-apply roll` at 2026-08-01T11:00:00Z, which continues when it runs again:
+                step canary: soaking, 1 of 1 node updated
+                waiting: step canary soaks until 2026-08-01T12:00:00Z
+            ");
+        progress["rollSince"] = serde_json::Value::Null;
+        assert!(text(&progress).contains("by policy p:\n"), "{progress}");
     }
 
     #[test]

@@ -18,9 +18,9 @@ use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNO
 use crate::digest::template_digest;
 use crate::plan::daemon_set::{RolloutRequest, rollout, strategy};
 use crate::plan::daemon_set_view::DaemonSetView;
+use crate::plan::document::Strategy;
 use crate::plan::nodes::Described;
 use crate::plan::pause::{PauseState, PausedRollout};
-use crate::plan::policy_progress::paced;
 use crate::steps::{WaitKind, WaitsFor, is_soak_noted};
 use daemonset::model::{
     Calendar, DaemonSet, DesiredDaemonSet, Pod, PolicySpec, Snapshot, StepsNote, UpdateStrategy,
@@ -69,6 +69,18 @@ pub(in crate::plan) fn last_seen<'p>(
 ) -> Option<Timestamp> {
     let newest = updated.filter_map(|pod| pod.created).map(Timestamp::from).max();
     note.last_noted().max(newest)
+}
+
+/// With `OnDelete`, `ds-apply roll` replaces pods within the budget of the policy.
+fn paced(strategy: Strategy, policy: &PolicySpec, view: &DaemonSetView<'_>) -> Strategy {
+    match strategy {
+        Strategy::OnDelete => {
+            let desired = view.view().desired();
+            let max_unavailable = policy.max_unavailable.map_or(1, |limit| limit.scaled(desired));
+            Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired }
+        }
+        Strategy::RollingUpdate { .. } => strategy,
+    }
 }
 
 /// A rollout under way.
