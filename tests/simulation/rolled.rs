@@ -125,14 +125,13 @@ impl Laws {
         if let Some(before) = self.begun.get(node) {
             return (*before != pod.uid).then(|| format!("{node} is replaced twice"));
         }
-        let own = || pods(store).filter(|it| it.name.as_str().starts_with("agent"));
+        let own = pods(store).filter(|it| it.name.as_str().starts_with("agent"));
         let is_up = |it: &&Pod| it.is_ready() && !it.terminating && it.node() != Some(node);
-        let down = self.pace.nodes - 1 - own().filter(is_up).count();
+        let down = self.pace.nodes - 1 - own.filter(is_up).count();
         if pod.is_ready() && down >= self.pace.max_unavailable {
             return Some(format!("{down} other nodes are down while {node} begins"));
         }
-        let new = own().filter(|it| is_updated(it, live, store));
-        let new: Vec<Timestamp> = new.filter_map(Pod::up_since).map(Timestamp::from).collect();
+        let new = new_since(live, store);
         let step = self.pace.not_over(new, self.begun.len(), self.clock.now())?;
         Some(format!("{node} begins before the step of {step} nodes is over"))
     }
@@ -140,14 +139,19 @@ impl Laws {
     /// The law that is broken if the rollout is done now.
     fn judge_end(&self, store: &Store) -> Option<String> {
         let live = live("agent", store)?;
-        let new = pods(store).filter(|it| is_updated(it, live, store));
-        let new: Vec<Timestamp> = new.filter_map(Pod::up_since).map(Timestamp::from).collect();
+        let new = new_since(live, store);
         if new.len() < self.pace.nodes {
             return Some(format!("it is done with {} of {} nodes", new.len(), self.pace.nodes));
         }
         let step = self.pace.not_over(new, self.pace.nodes, self.clock.now())?;
         Some(format!("it is done before the step of {step} nodes is over"))
     }
+}
+
+/// The times since which the new pods are up.
+fn new_since(live: &DaemonSet, store: &Store) -> Vec<Timestamp> {
+    let new = pods(store).filter(|it| is_updated(it, live, store));
+    new.filter_map(Pod::up_since).map(Timestamp::from).collect()
 }
 
 struct Watcher(Arc<Mutex<Laws>>);

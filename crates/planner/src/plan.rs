@@ -85,7 +85,7 @@ pub use measures::{Measured, RolloutState, measures};
 pub use object::masked;
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
 pub(crate) use pause::{goes_back_from, noted_from, restored_at};
-pub use policy_progress::{PolicyProgress, StepApproval};
+pub use policy_progress::{PolicyProgress, StepApproval, roll_under_way};
 pub use prune::{source_paths, source_repository};
 pub use reason::{Age, NotReadyNode, PodNotReady, Reason};
 pub use record::{DaemonSetRecordError, record_after};

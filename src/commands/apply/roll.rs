@@ -30,7 +30,7 @@ use executor::permissions::{Errand, Work};
 use manifest::Policies;
 use planner::digest::template_digest;
 use planner::plan::{
-    Binding, DaemonSetPlan, GuardCode, Plan, SourceInfo, Strategy, Wave, is_git_ops,
+    Binding, DaemonSetPlan, GuardCode, Plan, SourceInfo, Strategy, Wave, is_git_ops, roll_under_way,
 };
 use planner::roll::{self, as_rolling_update, check_same_wave};
 use planner::rollout::{Ending, Extent, Goal, Provenance, Task};
@@ -164,7 +164,7 @@ impl InSequence for One<'_> {
         // A run that was killed may have left pods that pull images: this one removes them.
         let may_write = blocked.is_empty() && !self.args.dry_run;
         let removes_pullers = may_write && snapshot.has_pullers(self.key);
-        let continues = may_write && self.may_be_unfinished(&snapshot, live)?;
+        let continues = may_write && self.may_be_under_way(&snapshot, live)?;
         if !any && !removes_pullers && !continues {
             // Also if the guard is allowed, the nodes that wait for the budget are no success.
             let waits = approved.guards.iter().any(|guard| guard.code == GuardCode::Deadlock);
@@ -190,12 +190,6 @@ impl InSequence for One<'_> {
             endings?.iter().map(|ending| progress::exit(&ending.outcome)).collect::<Vec<_>>();
         Ok(exits.into_iter().fold(Exit::Done, Exit::or_more_severe))
     }
-}
-
-/// Whether the rollout of the live template has begun, and its end is not noted.
-fn is_unfinished(snapshot: &Snapshot, live: &DaemonSet) -> bool {
-    let template = template_digest(live.spec.template.raw());
-    snapshot.steps_note(&live.key).is_some_and(|note| note.is_unfinished(&template))
 }
 
 /// The plan of a roll.
@@ -224,7 +218,7 @@ impl One<'_> {
         let live = find(&snapshot, self.key)?;
         let (policy, template) =
             (self.policy_spec(live)?, template_digest(live.spec.template.raw()));
-        let is_unfinished = is_unfinished(&snapshot, live);
+        let is_under_way = roll_under_way(live, &snapshot).is_some();
         let of_rehearsal = Rehearsed { key: self.key, policy: &policy, template: &template };
         of_rehearsal.write(&mut snapshot, session).await?;
         let Planned { plan, wave, extent } = self.plan(&snapshot, session)?;
@@ -233,7 +227,7 @@ impl One<'_> {
         }
         check_not_stale(&approved.plan, &plan, BINDING, self.args.allow)?;
         let has_changes = approved.plan.daemon_sets.iter().any(DaemonSetPlan::has_changes);
-        if !has_changes && !is_unfinished && !snapshot.has_pullers(self.key) {
+        if !has_changes && !is_under_way && !snapshot.has_pullers(self.key) {
             return Ok(Vec::new());
         }
         let task = self.task(&plan, extent, &snapshot, session)?;
@@ -242,12 +236,11 @@ impl One<'_> {
         session.run_rollouts(vec![rollout], sharing, self.args.output).await
     }
 
-    /// Whether a rollout may continue although no pod is outdated: its last soak and gates, and its end,
-    /// are still to come. Only the note says so, not the object. If Leases may not be listed, it is known
-    /// once the lock is taken.
-    fn may_be_unfinished(&self, snapshot: &Snapshot, live: &DaemonSet) -> Result<bool, Error> {
+    /// Whether a rollout may be under way although no pod is outdated. If Leases may not be listed, it is
+    /// known once the lock is taken.
+    fn may_be_under_way(&self, snapshot: &Snapshot, live: &DaemonSet) -> Result<bool, Error> {
         let may_know = snapshot.coverage.leases || self.policy(live)?.is_none();
-        Ok(self.extent.is_none() && (!may_know || is_unfinished(snapshot, live)))
+        Ok(self.extent.is_none() && (!may_know || roll_under_way(live, snapshot).is_some()))
     }
 
     /// The plan as if the controller replaced the pods within the budget of the flags.

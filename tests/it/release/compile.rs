@@ -15,7 +15,7 @@ use testkit::sandbox::{Run, Sandbox};
 use super::{ROOT, VERSION, native, script};
 
 /// Where this cargo keeps what it has downloaded.
-#[expect(clippy::disallowed_methods, reason = "cargo is told by variables where its folder is")]
+#[expect(clippy::disallowed_methods, reason = "variables name the folder of cargo")]
 fn registry() -> PathBuf {
     let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let usual = || Path::new(&std::env::var_os("HOME").unwrap()).join(".cargo");

@@ -134,7 +134,7 @@ fn of_live(
     let is_outdated = of_pods.iter().any(|it| matches!(it, Deviation::PodOutdated { .. }));
     let rollout = match pause {
         Some(pause) => Some(Deviation::of_pause(pause, is_declared, snapshot.observed_at)),
-        None if is_outdated => roll::waiting(&daemon_set_view, live, desired, snapshot),
+        None if is_outdated => roll::waiting(live, desired, snapshot, fleet),
         None => None,
     };
     let waits = rollout.as_ref().is_some_and(Deviation::is_expected);

@@ -185,8 +185,10 @@ fn held_by(note: &StepsNote) -> Vec<WaitsFor> {
     waits.filter_map(|wait| serde_json::from_value(wait.clone()).ok()).collect()
 }
 
-/// The note of a rollout of the live template by `ds-apply roll` that has not ended. No pause says so.
-fn roll_under_way<'s>(live: &DaemonSet, snapshot: &'s Snapshot) -> Option<&'s StepsNote> {
+/// The note of a rollout of the live template by `ds-apply roll` that has not ended. No pause says so, and
+/// it is not over either when no pod is outdated: the last soak and gates are still to come. `live` has
+/// its declared strategy.
+pub fn roll_under_way<'s>(live: &DaemonSet, snapshot: &'s Snapshot) -> Option<&'s StepsNote> {
     let note = snapshot.steps_note(&live.key).filter(|_| is_rolled(live))?;
     note.is_under_way(&template_digest(live.spec.template.raw())).then_some(note)
 }

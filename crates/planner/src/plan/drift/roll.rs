@@ -14,34 +14,32 @@ use jiff::Timestamp;
 
 use super::document::Deviation;
 use super::spec;
-use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
-use crate::digest::template_digest;
+use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION};
 use crate::plan::daemon_set::{RolloutRequest, rollout, strategy};
 use crate::plan::daemon_set_view::DaemonSetView;
-use crate::plan::document::Strategy;
 use crate::plan::nodes::Described;
 use crate::plan::pause::{PauseState, PausedRollout};
+use crate::plan::policy_progress::{roll_under_way, rolled_out};
 use crate::steps::{WaitKind, WaitsFor, is_soak_noted};
+use daemonset::controller::Owner;
+use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{
-    Calendar, DaemonSet, DesiredDaemonSet, Pod, PolicySpec, Snapshot, StepsNote, UpdateStrategy,
+    Calendar, DaemonSet, DesiredDaemonSet, Pod, PolicySpec, Snapshot, StepsNote,
 };
 
 /// The deviation of a rollout by `ds-apply roll` that waits, or has waited since the last run. None if
 /// a run could continue it all the time, or no policy is at hand: then its pods are just outdated.
 pub(super) fn waiting(
-    daemon_set_view: &DaemonSetView<'_>,
     live: &DaemonSet,
     desired: &DesiredDaemonSet,
     snapshot: &Snapshot,
+    fleet: &Fleet<'_>,
 ) -> Option<Deviation> {
-    let is_on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
-    if !is_on_delete || live.annotations.get(ROLLOUT_ANNOTATION).is_some() {
-        return None;
-    }
-    let template = template_digest(live.spec.template.raw());
-    let note = snapshot.steps_note(&live.key).filter(|note| note.is_under_way(&template))?;
+    let note = roll_under_way(live, snapshot)?;
     // Whether checks pass is only known to a run that asks.
     let policy = &desired.policy.as_ref()?.spec.without_checks();
+    let target = &*rolled_out(live, policy, snapshot);
+    let daemon_set_view = &DaemonSetView::of(Owner::from(target), Some(target), snapshot, fleet);
     let roll = Roll { daemon_set_view, live, policy, note, snapshot };
     let annotation = |key| live.annotations.get(key).map(str::to_owned);
     let pause = PausedRollout {
@@ -53,7 +51,7 @@ pub(super) fn waiting(
         commit: annotation(COMMIT_ANNOTATION),
         by: None,
         failed: None,
-        target: Some(template),
+        target: Some(note.template.clone()),
         waits_for: roll.waits_for()?,
         failed_gate: None,
     };
@@ -69,18 +67,6 @@ pub(in crate::plan) fn last_seen<'p>(
 ) -> Option<Timestamp> {
     let newest = updated.filter_map(|pod| pod.created).map(Timestamp::from).max();
     note.last_noted().max(newest)
-}
-
-/// With `OnDelete`, `ds-apply roll` replaces pods within the budget of the policy.
-fn paced(strategy: Strategy, policy: &PolicySpec, view: &DaemonSetView<'_>) -> Strategy {
-    match strategy {
-        Strategy::OnDelete => {
-            let desired = view.view().desired();
-            let max_unavailable = policy.max_unavailable.map_or(1, |limit| limit.scaled(desired));
-            Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired }
-        }
-        Strategy::RollingUpdate { .. } => strategy,
-    }
 }
 
 /// A rollout under way.
@@ -134,9 +120,8 @@ impl Roll<'_, '_> {
     /// What a run waits for at this time, with the pods as they are now.
     fn waits_at(&self, now: Timestamp) -> Vec<WaitsFor> {
         let Self { daemon_set_view, live, policy, note, snapshot } = *self;
-        let strategy = strategy(&daemon_set_view.view());
         let request = RolloutRequest {
-            strategy: paced(strategy, policy, daemon_set_view),
+            strategy: strategy(&daemon_set_view.view()),
             policy,
             shared_budget: None,
             siblings: &BTreeMap::new(),
