@@ -117,14 +117,6 @@ pub(super) enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// The commit where a pull request branched off cannot be read.
-    #[error("the merge base with `{revision}` cannot be read\n{errors}")]
-    Base {
-        /// The revision that `--base` names.
-        revision: String,
-        /// The errors of its manifests.
-        errors: manifest::Errors,
-    },
     /// A saved plan could not be written.
     #[error("cannot write {}", file.display())]
     Save {

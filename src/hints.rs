@@ -46,9 +46,6 @@ const APPROVER: &str = "bind the roles of `deploy/approver.yaml`";
 /// Hint when the arguments of `explain` are in the other order.
 const DAEMON_SET_FIRST: &str = "the DaemonSet comes first: `ds-plan explain NAMESPACE/NAME NODE`";
 
-/// Hint when the manifests at the merge base are invalid.
-const VALID_BASE: &str = "rebase the branch onto a base with valid manifests";
-
 /// Hint when the secret of notifications cannot be read.
 const NOTIFY_SECRET: &str =
     "create one: `openssl rand -hex 32 > FILE`, and share it with the receiver";
@@ -69,7 +66,6 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::Source(error) => source_hints::hint(error).into_iter().collect(),
         Error::Manifest(errors) => manifest_hints(errors),
         Error::Policy(error) => vec![policy_hint(error).into()],
-        Error::Base { revision: _, errors: _ } => vec![VALID_BASE.into()],
         Error::CheckToken { .. } => vec!["put the token alone into the file".into()],
         Error::NotifySecret { .. } => vec![NOTIFY_SECRET.into()],
         Error::Notify(_) => vec!["set it by DS_APPLY_NOTIFY if it is a secret".into()],
@@ -142,6 +138,10 @@ fn policy_hint(error: &PolicyError) -> &'static str {
         }
         PolicyError::NoneAt { .. } => {
             "policies are read in the same `--path` there; name their file with `--policy`"
+        }
+        PolicyError::InvalidAt { .. } => {
+            "correct them there, and rebase the branch; a plan without `--base` has the policies of \
+             the branch"
         }
     }
 }

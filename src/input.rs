@@ -105,6 +105,8 @@ pub(super) fn desired(
         trusted.map(|revision| policies::at_tip(revision, flags, shell)).transpose()?;
     let desired = manifest::read(&files, &options)?;
     warnings.extend(warnings::of_manifests(&desired));
+    warnings
+        .extend(base.as_ref().and_then(|base| warnings::invalid_at(&base.revision, &base.errors)));
     let source = source_info(read.origin, base.as_ref());
     let own = base.as_ref().map(|_| manifest::read_policies(&files)).transpose()?;
     let (of_base, base) = base.map(|base| (base.policies, base.daemon_sets)).unzip();
@@ -149,6 +151,8 @@ struct Base {
     commit: Option<String>,
     policies: Policies,
     daemon_sets: Vec<DesiredDaemonSet>,
+    /// Why other DaemonSets there are unknown.
+    errors: Vec<manifest::Error>,
 }
 
 impl Base {
@@ -160,18 +164,18 @@ impl Base {
     ) -> Result<Self, Error> {
         let instead = || Instead::MergeBase(revision.to_owned());
         let read = read_instead(flags, instead, options.every_file, shell)?;
-        let failed = |errors| Error::Base { revision: revision.to_owned(), errors };
         let mut files = read.files.clone();
         files.extend(policies::named_at(instead, flags, shell)?);
-        let policies = manifest::read_policies(&files).map_err(failed)?;
-        let daemon_sets = match manifest::read(&read.files, options) {
-            Ok(desired) => desired.daemon_sets,
-            // No DaemonSet at all: the pull request adds the first one.
-            Err(errors) if errors.iter().all(|error| error.place().is_none()) => Vec::new(),
-            Err(errors) => return Err(failed(errors)),
+        let policies = policies::at(revision, &files)?;
+        // What is merged already need not be valid: the pull request may correct it.
+        let options = manifest::Options {
+            validate: FieldValidation::Ignore,
+            policies: Some(Policies::default()), // only the labels matter
+            ..options.clone()
         };
+        let (daemon_sets, errors) = manifest::read_valid(&read.files, &options);
         let commit = read.origin.commit.map(|commit| commit.id);
-        Ok(Self { revision: revision.to_owned(), commit, policies, daemon_sets })
+        Ok(Self { revision: revision.to_owned(), commit, policies, daemon_sets, errors })
     }
 }
 

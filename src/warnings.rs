@@ -74,6 +74,20 @@ pub(super) fn of_manifests(desired: &manifest::Desired) -> impl Iterator<Item = 
     desired.warnings.iter().map(|warning| plain(warning.code(), warning.to_string()))
 }
 
+/// A warning if DaemonSets at the merge base with a revision are invalid.
+pub(super) fn invalid_at(revision: &str, errors: &[manifest::Error]) -> Option<Warning> {
+    let (first, others) = errors.split_first()?;
+    let more = match others.len() {
+        0 => String::new(),
+        others => format!(" (and {})", words::count(others, "more error")),
+    };
+    let message = format!(
+        "what is invalid at the merge base with `{revision}` counts as new, and its labels there \
+         are not considered: {first}{more}"
+    );
+    Some(plain("invalidBase", message))
+}
+
 fn source_warning(warning: &Source) -> Warning {
     let code = match warning {
         Source::Symlink { .. } => "symbolicLink",

@@ -70,7 +70,6 @@ impl Error {
             | Self::NamespaceMissing { .. }
             | Self::Cluster(_)
             | Self::NothingSelected { .. }
-            | Self::Base { .. }
             | Self::Save { .. }
             | Self::CheckToken { .. }
             | Self::NotifySecret { .. }

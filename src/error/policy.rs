@@ -29,6 +29,14 @@ pub(crate) enum PolicyError {
         /// The paths of `--path`; none for the whole repository.
         paths: Vec<PathBuf>,
     },
+    /// The policies at another revision are invalid.
+    #[error("the policies at revision `{revision}` are invalid\n{errors}")]
+    InvalidAt {
+        /// The revision that `--base` or `--policy-from` names.
+        revision: String,
+        /// Their errors.
+        errors: manifest::Errors,
+    },
 }
 
 fn at(revision: Option<&str>) -> String {

@@ -189,13 +189,18 @@ pub(super) fn at_tip(
     let instead = || Instead::Tip(revision.to_owned());
     let mut files = read_instead(flags, instead, false, shell)?.files;
     files.extend(named_at(instead, flags, shell)?);
-    let failed = |errors| Error::Base { revision: revision.to_owned(), errors };
-    let policies = manifest::read_policies(&files).map_err(failed)?;
+    let policies = at(revision, &files)?;
     if flags.policy_from.is_some() && policies.is_empty() {
         let (revision, paths) = (revision.to_owned(), flags.path.clone());
         return Err(PolicyError::NoneAt { revision, paths }.into());
     }
     Ok(policies)
+}
+
+/// The policies in the files of another revision.
+pub(super) fn at(revision: &str, files: &[ManifestFile]) -> Result<Policies, Error> {
+    let failed = |errors| PolicyError::InvalidAt { revision: revision.to_owned(), errors };
+    Ok(manifest::read_policies(files).map_err(failed)?)
 }
 
 /// Assigns policies to DaemonSets.

@@ -227,18 +227,19 @@ fn secrets_are_shown_only_on_request() {
     }
 }
 
+const POLICY: &str = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: careful}\n\
+                      spec: {selects: {names: [logging/agent]}, maxUnavailable: 1}\n";
+
 /// A repository whose branch `change` sets another image, while the live image is a third.
 fn pull_request() -> Sandbox {
     let sandbox = sandbox();
-    let policy = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: careful}\n\
-                  spec: {selects: {names: [logging/agent]}, maxUnavailable: 1}\n";
-    sandbox.write("deploy/policy.yaml", policy);
+    sandbox.write("deploy/policy.yaml", POLICY);
     sandbox.write("deploy/agent.yaml", AGENT.replace("agent:1", "agent:2"));
     let live = cluster_with(AGENT, &["node-1", "node-2"]);
     sandbox.write("cluster.json", live.to_string());
     sandbox.commit();
     sandbox.git(&["checkout", "-q", "-b", "change"]);
-    sandbox.write("deploy/policy.yaml", policy.replace("careful", "bold"));
+    sandbox.write("deploy/policy.yaml", POLICY.replace("careful", "bold"));
     let next = AGENT
         .replace("agent:1", "agent:2")
         .replace("name: agent\n          ", "name: agent\n          tty: true\n          ");
@@ -267,6 +268,52 @@ fn a_pull_request_is_kept_apart_from_older_drift_and_judged_by_the_bases_policy(
     let plan: Value = serde_json::from_str(&own.stdout).unwrap();
     assert_eq!(plan["daemonSets"][0]["policy"], "bold");
     assert_eq!(plan["daemonSets"][0].get("base"), None);
+}
+
+/// Each was merged without a check, and the pull request corrects it.
+#[test]
+fn a_pull_request_may_correct_what_is_invalid_at_the_base() {
+    for (invalid, change, warning) in [
+        // An unknown field counts as at the server: it is ignored.
+        ("maxUnavailable: 1\n", "update", None),
+        ("updateStrategy: {type: Never}\n", "create", Some("spec.updateStrategy")),
+        ("}\n", "create", Some("agent.yaml")),
+    ] {
+        let sandbox = sandbox();
+        sandbox.write("deploy/policy.yaml", POLICY);
+        let text = AGENT.replace("agent:1", "agent:2");
+        let text = text.replacen("spec:\n", &format!("spec:\n  {invalid}"), 1);
+        sandbox.write("deploy/agent.yaml", &text);
+        sandbox.write("cluster.json", cluster_with(AGENT, &["node-1"]).to_string());
+        sandbox.commit();
+        sandbox.git(&["checkout", "-q", "-b", "correction"]);
+        sandbox.write("deploy/agent.yaml", AGENT);
+        sandbox.commit();
+        let run = sandbox.ds_plan("--path deploy --base main --snapshot cluster.json -o json");
+        assert_eq!(run.code, Some(0), "{run}");
+        let plan: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(plan["daemonSets"][0]["base"]["change"], change, "{run}");
+        assert_eq!(plan["daemonSets"][0]["policy"], "careful", "{run}");
+        let is_invalid = |it: &&Value| it["code"] == "invalidBase";
+        let found = plan["warnings"].as_array().unwrap().iter().find(is_invalid);
+        let found = found.map(|it| it["message"].as_str().unwrap());
+        assert_eq!(found.is_some(), warning.is_some(), "{run}");
+        assert!(found.unwrap_or_default().contains(warning.unwrap_or_default()), "{run}");
+    }
+}
+
+/// Otherwise, the pull request would be checked against no policy.
+#[test]
+fn an_invalid_policy_at_the_base_fails_the_check() {
+    let sandbox = sandbox();
+    sandbox.write("deploy/policy.yaml", POLICY.replace("maxUnavailable: 1", "maxUnavailable: -1"));
+    sandbox.write("deploy/agent.yaml", AGENT);
+    sandbox.write("cluster.json", cluster_with(AGENT, &["node-1"]).to_string());
+    sandbox.commit();
+    sandbox.git(&["checkout", "-q", "-b", "correction"]);
+    sandbox.write("deploy/policy.yaml", POLICY);
+    sandbox.commit();
+    assert_snapshot!(sandbox.ds_plan("--path deploy --base main --snapshot cluster.json"));
 }
 
 #[test]

@@ -38,6 +38,7 @@ use serde_json::Value;
 use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, NamespaceName, Place};
 
 use decode::Problem;
+use mentions::may_have_policy;
 use objects::Objects;
 
 pub use error::{
@@ -79,8 +80,34 @@ pub struct Desired {
 /// All errors of all files: invalid encoding, syntax, wrong types, unknown fields, rules of the API
 /// server, a duplicate DaemonSet, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
+    let (desired, seen, mut errors) = read_all(files, options);
+    if errors.is_empty() && desired.daemon_sets.is_empty() {
+        errors.push(Error::NoDaemonSet { seen });
+    }
+    if errors.is_empty() {
+        let by_key: BTreeMap<_, _> =
+            desired.daemon_sets.iter().map(|one| (&one.key, &one.labels)).collect();
+        let labels = |key: &DaemonSetKey| by_key.get(key).copied().into_iter().collect();
+        let order = desired.policies.precedence(by_key.keys().copied(), labels);
+        errors.extend(order.err().into_iter().flat_map(|it| it.0));
+    }
+    if errors.is_empty() { Ok(desired) } else { Err(Errors(errors)) }
+}
+
+/// The DaemonSets in `files` that are valid, and the errors of the others, in order of place.
+pub fn read_valid(
+    files: &[ManifestFile],
+    options: &Options,
+) -> (Vec<DesiredDaemonSet>, Vec<Error>) {
+    let (desired, _, errors) = read_all(files, options);
+    (desired.daemon_sets, errors)
+}
+
+/// All that is valid, what else was seen, and all errors in order of place.
+fn read_all(files: &[ManifestFile], options: &Options) -> (Desired, Seen, Vec<Error>) {
+    let is_parsed = |bytes: &[u8]| options.every_file || is_read(bytes);
     let Objects { daemon_sets, policies, namespaces, seen, mut warnings, mut errors } =
-        objects::collect(files, options.every_file, options.not_objects);
+        objects::collect(files, is_parsed, options.not_objects);
     let policies = match &options.policies {
         Some(elsewhere) => elsewhere.clone(),
         None => Policies::read(&policies, &mut errors),
@@ -104,35 +131,21 @@ pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors
             }),
         }
     }
-    if errors.is_empty() && by_key.is_empty() {
-        errors.push(Error::NoDaemonSet { seen });
-        return Err(Errors(errors));
-    }
-    if errors.is_empty() {
-        let labels = |key: &DaemonSetKey| by_key.get(key).map(|one| &one.labels);
-        let labels = |key: &DaemonSetKey| labels(key).into_iter().collect();
-        errors.extend(
-            policies.precedence(by_key.keys(), labels).err().into_iter().flat_map(|it| it.0),
-        );
-    }
     errors.sort_by(|a, b| a.place().cmp(&b.place()));
     warnings.sort_by(|a, b| a.place().cmp(b.place()));
-    if errors.is_empty() {
-        let daemon_sets = by_key.into_values().collect();
-        let other_kinds = seen.other_kinds;
-        Ok(Desired { daemon_sets, namespaces, other_kinds, warnings, policies })
-    } else {
-        Err(Errors(errors))
-    }
+    let daemon_sets = by_key.into_values().collect();
+    let other_kinds = seen.other_kinds.clone();
+    (Desired { daemon_sets, namespaces, other_kinds, warnings, policies }, seen, errors)
 }
 
-/// Reads the policies in `files`, and ignores everything else.
+/// Reads the policies in `files`, and ignores everything else: a file without one need not be valid.
 ///
 /// # Errors
-/// All errors of the policies, of objects of `ds-plan.dev` with an unknown kind, and of files that
-/// cannot be parsed.
+/// All errors of the policies, of objects of `ds-plan.dev` with an unknown kind, and of files with
+/// one of them that cannot be parsed.
 pub fn read_policies(files: &[ManifestFile]) -> Result<Policies, Errors> {
-    let Objects { policies, mut errors, .. } = objects::collect(files, false, NotObjects::Skip);
+    let Objects { policies, mut errors, .. } =
+        objects::collect(files, may_have_policy, NotObjects::Skip);
     let policies = Policies::read(&policies, &mut errors);
     if errors.is_empty() { Ok(policies) } else { Err(Errors(errors)) }
 }

@@ -8,8 +8,10 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
+const DAEMON_SET: &[u8] = b"DaemonSet";
+const ROLLOUT_POLICY: &[u8] = b"RolloutPolicy";
 /// The kinds that are read.
-const KINDS: [&[u8]; 2] = [b"DaemonSet", b"RolloutPolicy"];
+const KINDS: [&[u8]; 2] = [DAEMON_SET, ROLLOUT_POLICY];
 /// The same kinds in `!!binary`. The second one may end in other ways.
 const IN_BASE64: [&[u8]; 2] = [b"RGFlbW9uU2V0", b"Um9sbG91dFBvbGlje"];
 /// The beginning of an `apiVersion` of the project's own group; the keys of its labels and
@@ -21,11 +23,17 @@ const UTF16: [[u8; 2]; 2] = [[0xFF, 0xFE], [0xFE, 0xFF]];
 /// `true` if a file with these bytes is parsed: it mentions a kind that is read, or an `apiVersion`
 /// of `ds-plan.dev`, or it is UTF-16.
 pub fn is_read(bytes: &[u8]) -> bool {
+    may_have_policy(bytes)
+        || contains_any(bytes, [DAEMON_SET])
+        || bytes.split(|&byte| byte == b'\n').any(misspells_daemon_set)
+}
+
+/// `true` if a file with these bytes may have a policy, or another object of `ds-plan.dev`.
+pub(super) fn may_have_policy(bytes: &[u8]) -> bool {
     UTF16.iter().any(|mark| bytes.starts_with(mark))
-        || contains_any(bytes, KINDS)
+        || contains_any(bytes, [ROLLOUT_POLICY])
         || has_own_version(bytes)
         || is_spelt_otherwise(bytes)
-        || bytes.split(|&byte| byte == b'\n').any(misspells_daemon_set)
 }
 
 /// `true` for an `apiVersion` such as `ds-plan.dev/v1alpha1`: the file is parsed, so that an

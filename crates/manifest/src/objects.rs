@@ -16,7 +16,7 @@ use super::encoding;
 use super::error::{
     Error, JsonKind, Limit, ListProblem, MAX_DOCUMENTS, MAX_FILE_BYTES, Missing, NotAnObject, Seen,
 };
-use super::mentions::{has_namespace, is_read};
+use super::mentions::has_namespace;
 use super::tree::{Data, Mark, Node};
 use super::warning::Warning;
 use super::yaml::{self, DuplicateKey, Tree, YamlError, YamlProblem};
@@ -71,16 +71,16 @@ pub(super) struct Objects {
     pub(super) errors: Vec<Error>,
 }
 
-/// Parses the files that mention a kind that is read, or every file.
+/// Parses the files that `is_parsed` selects by their bytes.
 pub(super) fn collect(
     files: &[ManifestFile],
-    every_file: bool,
+    is_parsed: impl Fn(&[u8]) -> bool,
     not_objects: NotObjects,
 ) -> Objects {
     let mut objects = Objects::default();
     objects.seen.files = files.len();
     for ManifestFile { path, bytes } in files {
-        if every_file || is_read(bytes) {
+        if is_parsed(bytes) {
             objects.seen.parsed += 1;
             FileReader { path, not_objects, objects: &mut objects }.read(bytes);
         } else if has_namespace(bytes) {

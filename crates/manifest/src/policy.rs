@@ -43,7 +43,7 @@ fn read(found: &Found) -> Result<Read, Vec<Error>> {
             "." => String::new(),
             path => path.to_owned(),
         };
-        errors(vec![(path, error.into_inner().to_string())])
+        errors(vec![(path, in_yaml_words(&error.into_inner().to_string()))])
     })?;
     let violations = rules::of_spec(&policy.spec);
     if !violations.is_empty() {
@@ -51,6 +51,20 @@ fn read(found: &Found) -> Result<Read, Vec<Error>> {
     }
     let after = (0..policy.spec.after.len()).map(|at| place(&format!("spec.after[{at}]")));
     Ok(Read { after: after.collect(), policy: Arc::new(policy), place: place("") })
+}
+
+/// The message of a field with the wrong type, without the names of Rust types.
+fn in_yaml_words(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let expected = match expected {
+        "a sequence" => "a list",
+        "u32" | "u64" => "a whole number that is not negative",
+        expected if expected.starts_with("struct ") => "a mapping",
+        expected => expected,
+    };
+    format!("{found}, expected {expected}")
 }
 
 /// The policies of some files.

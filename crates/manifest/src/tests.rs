@@ -16,17 +16,18 @@ fn file(path: &str, bytes: impl AsRef<[u8]>) -> ManifestFile {
     ManifestFile { path: path.into(), bytes: bytes.as_ref().to_vec() }
 }
 
+fn options(validate: FieldValidation) -> Options {
+    Options {
+        default_namespace: "here".into(),
+        validate,
+        policies: None,
+        every_file: false,
+        not_objects: NotObjects::Skip,
+    }
+}
+
 fn read_as(files: &[ManifestFile], validate: FieldValidation) -> Result<Desired, Errors> {
-    read(
-        files,
-        &Options {
-            default_namespace: "here".into(),
-            validate,
-            policies: None,
-            every_file: false,
-            not_objects: NotObjects::Skip,
-        },
-    )
+    read(files, &options(validate))
 }
 
 fn read_one(text: &str) -> Result<Desired, Errors> {

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::de::{self, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// `maxUnavailable` or `maxSurge` as written: a number of nodes, or a percentage of the desired
 /// ones. [`IntOrPercent::scaled`] converts it to a number of nodes.
@@ -74,16 +75,34 @@ impl Serialize for IntOrPercent {
 
 impl<'de> Deserialize<'de> for IntOrPercent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Wire {
-            Int(u32),
-            Text(String),
+        deserializer.deserialize_any(Wire)
+    }
+}
+
+/// Reads a number, or a text such as `10%`.
+struct Wire;
+
+impl Visitor<'_> for Wire {
+    type Value = IntOrPercent;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of nodes or a percentage such as 10%")
+    }
+
+    fn visit_u64<E: de::Error>(self, count: u64) -> Result<IntOrPercent, E> {
+        let is_too_large = |_| E::invalid_value(Unexpected::Unsigned(count), &self);
+        u32::try_from(count).map(IntOrPercent::Int).map_err(is_too_large)
+    }
+
+    fn visit_i64<E: de::Error>(self, count: i64) -> Result<IntOrPercent, E> {
+        match u64::try_from(count) {
+            Ok(count) => self.visit_u64(count),
+            Err(_) => Err(E::invalid_value(Unexpected::Signed(count), &self)),
         }
-        match Wire::deserialize(deserializer)? {
-            Wire::Int(count) => Ok(Self::Int(count)),
-            Wire::Text(text) => text.parse().map_err(de::Error::custom),
-        }
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<IntOrPercent, E> {
+        text.parse().map_err(E::custom)
     }
 }
 

@@ -88,6 +88,35 @@ fn errors_of_a_policy_have_their_place() {
             `ten` is neither a number of nodes nor a percentage such as 10%",
         ),
         (
+            format!("{good}  maxUnavailable: -1"),
+            "f.yaml:15:19: RolloutPolicy: spec.maxUnavailable: invalid value: integer `-1`, \
+            expected a number of nodes or a percentage such as 10%",
+        ),
+        (
+            format!("{good}  sharedBudget: 9999999999"),
+            "f.yaml:15:17: RolloutPolicy: spec.sharedBudget: invalid value: integer `9999999999`, \
+            expected a number of nodes or a percentage such as 10%",
+        ),
+        (
+            format!("{good}  maxUnavailable: [1]"),
+            "f.yaml:15:3: RolloutPolicy: spec.maxUnavailable: invalid type: sequence, \
+            expected a number of nodes or a percentage such as 10%",
+        ),
+        (
+            format!("{good}  maxRestarts: -1"),
+            "f.yaml:15:16: RolloutPolicy: spec.maxRestarts: invalid value: integer `-1`, \
+            expected a whole number that is not negative",
+        ),
+        (
+            format!("{good}  steps: [3]"),
+            "f.yaml:15:11: RolloutPolicy: spec.steps[0]: invalid type: integer `3`, \
+            expected a mapping",
+        ),
+        (
+            format!("{good}  steps: 3"),
+            "f.yaml:15:10: RolloutPolicy: spec.steps: invalid type: integer `3`, expected a list",
+        ),
+        (
             format!("{good}  progressDeadline: soon"),
             "f.yaml:15:21: RolloutPolicy: \
             spec.progressDeadline: `soon` is not a duration such as 90s, 10m or 1h30m",

@@ -190,4 +190,22 @@ fn files_without_policies_are_told_from_files_with_invalid_ones() {
     // A group in another case is refused, too.
     assert!(policies(&one.replace("ds-plan.dev", "DS-Plan.dev")).is_err());
     assert!(policies(head).is_err());
+    // Another file need not be valid.
+    assert_eq!(policies("kind: DaemonSet\n}"), Ok(true));
+    assert!(policies("kind: RolloutPolicy\n}").is_err());
+}
+
+#[test]
+fn the_valid_daemon_sets_are_read_beside_invalid_ones() {
+    let files = [
+        file("a.yaml", daemon_set("a", "", "")),
+        file("b.yaml", "kind: DaemonSet\n}"),
+        file("c.yaml", daemon_set("c", "", "").replace("selector:", "selecter:")),
+    ];
+    let options = options(FieldValidation::Strict);
+    let (valid, errors) = read_valid(&files, &options);
+    let names: Vec<_> = valid.iter().map(|it| it.key.to_string()).collect();
+    assert_eq!(names, ["here/a"]);
+    let all: Vec<_> = read(&files, &options).unwrap_err().iter().cloned().collect();
+    assert_eq!(errors, all);
 }
