@@ -190,3 +190,47 @@ fn a_template_whose_roll_failed_needs_retry() {
     run("roll logging/agent --retry", 4, 0);
     run("step logging/agent --count 2 --retry", 4, 0);
 }
+
+/// Also if the failure came last: no pod is outdated any more, and the schedule must not be green.
+#[test]
+fn a_template_that_fails_on_its_last_node_needs_retry_too() {
+    let sandbox = sandbox(&POLICY[..POLICY.find("  domains").unwrap()]);
+    let fault = "{fault: neverPulls, image: 'registry.example/agent:2', nodes: {names: [c-1]}}";
+    let faults = format!("apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\nimages: [{fault}]\n");
+    sandbox.write("faults.yaml", faults);
+    let roll = |flags: &str, code: i32, nodes: usize| {
+        let all = "--max-unavailable 7 --ramp none --fault faults.yaml";
+        let files = "--rehearse --seed 1 --snapshot now.json --save now.json";
+        let run = sandbox.ds_apply(&format!("roll logging/agent {all} {files} {flags}"));
+        assert_eq!((run.code, replaced(&run).len()), (Some(code), nodes), "{flags}: {run}");
+        run.to_string()
+    };
+    roll("", 4, 7);
+    let refused = roll("", 6, 0);
+    assert!(refused.contains("the rollout of this template failed before"), "{refused}");
+    roll("--retry", 4, 0);
+}
+
+/// The gates are asked again, and once they pass, that is the end.
+#[test]
+fn a_template_whose_last_gate_failed_needs_retry_too() {
+    let head = &POLICY[..POLICY.find("  domains").unwrap()];
+    let sandbox = sandbox(&format!(
+        "{head}  gates: [{{name: quiet, http: {{url: 'https://x.example'}}}}]\n  \
+         steps: [{{name: all, nodes: 100%, soak: 10m}}]\n"
+    ));
+    let fault = "{check: quiet, from: 0s, to: 300h, answer: fail}";
+    let faults = format!("apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\nchecks: [{fault}]\n");
+    sandbox.write("faults.yaml", faults);
+    let roll = |flags: &str, code: i32, nodes: usize| {
+        let all = "--max-unavailable 7 --ramp none --policy policy.yaml --wait 1h";
+        let files = "--rehearse --seed 1 --snapshot now.json --save now.json";
+        let run = sandbox.ds_apply(&format!("roll logging/agent {all} {files} {flags}"));
+        assert_eq!((run.code, replaced(&run).len()), (Some(code), nodes), "{flags}: {run}");
+    };
+    roll("--fault faults.yaml", 4, 7);
+    roll("", 6, 0);
+    roll("--retry --fault faults.yaml", 4, 0);
+    roll("--retry", 0, 0);
+    roll("", 0, 0);
+}

@@ -30,7 +30,8 @@ use executor::permissions::{Errand, Work};
 use manifest::Policies;
 use planner::digest::template_digest;
 use planner::plan::{
-    Binding, DaemonSetPlan, GuardCode, Plan, SourceInfo, Strategy, Wave, is_git_ops, roll_under_way,
+    Binding, DaemonSetPlan, Guard, GuardCode, Plan, SourceInfo, Strategy, Wave, is_git_ops,
+    roll_under_way,
 };
 use planner::roll::{self, as_rolling_update, check_same_wave};
 use planner::rollout::{Ending, Extent, Goal, Provenance, Task};
@@ -164,11 +165,12 @@ impl InSequence for One<'_> {
         // A run that was killed may have left pods that pull images: this one removes them.
         let may_write = blocked.is_empty() && !self.args.dry_run;
         let removes_pullers = may_write && snapshot.has_pullers(self.key);
-        let continues = may_write && self.may_be_under_way(&snapshot, live)?;
+        let continues = may_write && self.may_be_left(&snapshot, live);
+        // Also if the guard is allowed, the nodes that wait for the budget are no success.
+        let waits = approved.guards.iter().any(|guard| guard.code == GuardCode::Deadlock);
+        let nothing = if waits && may_write { Exit::Paused } else { Exit::Done };
         if !any && !removes_pullers && !continues {
-            // Also if the guard is allowed, the nodes that wait for the budget are no success.
-            let waits = approved.guards.iter().any(|guard| guard.code == GuardCode::Deadlock);
-            return Ok(if waits && may_write { Exit::Paused } else { Exit::Done });
+            return Ok(nothing);
         }
         let spec = self.policy_spec(live)?;
         let budget = approved.daemon_sets.first().and_then(|one| one.shared_budget.as_ref());
@@ -186,9 +188,8 @@ impl InSequence for One<'_> {
         if let Some(sharing) = sharing {
             sharing.release().await;
         }
-        let exits =
-            endings?.iter().map(|ending| progress::exit(&ending.outcome)).collect::<Vec<_>>();
-        Ok(exits.into_iter().fold(Exit::Done, Exit::or_more_severe))
+        let exits = endings?.into_iter().map(|ending| progress::exit(&ending.outcome));
+        Ok(exits.reduce(Exit::or_more_severe).unwrap_or(nothing))
     }
 }
 
@@ -218,7 +219,7 @@ impl One<'_> {
         let live = find(&snapshot, self.key)?;
         let (policy, template) =
             (self.policy_spec(live)?, template_digest(live.spec.template.raw()));
-        let is_under_way = roll_under_way(live, &snapshot).is_some();
+        let is_left = self.is_left(&snapshot, live);
         let of_rehearsal = Rehearsed { key: self.key, policy: &policy, template: &template };
         of_rehearsal.write(&mut snapshot, session).await?;
         let Planned { plan, wave, extent } = self.plan(&snapshot, session)?;
@@ -227,7 +228,7 @@ impl One<'_> {
         }
         check_not_stale(&approved.plan, &plan, BINDING, self.args.allow)?;
         let has_changes = approved.plan.daemon_sets.iter().any(DaemonSetPlan::has_changes);
-        if !has_changes && !is_under_way && !snapshot.has_pullers(self.key) {
+        if !has_changes && !is_left && !snapshot.has_pullers(self.key) {
             return Ok(Vec::new());
         }
         let task = self.task(&plan, extent, &snapshot, session)?;
@@ -236,11 +237,21 @@ impl One<'_> {
         session.run_rollouts(vec![rollout], sharing, self.args.output).await
     }
 
-    /// Whether a rollout may be under way although no pod is outdated. If Leases may not be listed, it is
-    /// known once the lock is taken.
-    fn may_be_under_way(&self, snapshot: &Snapshot, live: &DaemonSet) -> Result<bool, Error> {
-        let may_know = snapshot.coverage.leases || self.policy(live)?.is_none();
-        Ok(self.extent.is_none() && (!may_know || roll_under_way(live, snapshot).is_some()))
+    /// The same as far as it is known before the lock is taken: perhaps Leases may not be listed.
+    fn may_be_left(&self, snapshot: &Snapshot, live: &DaemonSet) -> bool {
+        let is_unknown = self.extent.is_none() && !snapshot.coverage.leases;
+        is_unknown || self.is_left(snapshot, live)
+    }
+
+    /// Whether something of the rollout is left although no pod is outdated: it is under way, or it has
+    /// failed, and its pods and gates are judged again.
+    fn is_left(&self, snapshot: &Snapshot, live: &DaemonSet) -> bool {
+        let is_under_way = || roll_under_way(live, snapshot).is_some();
+        self.extent.is_none() && (is_under_way() || self.has_failed(snapshot, live))
+    }
+
+    fn has_failed(&self, snapshot: &Snapshot, live: &DaemonSet) -> bool {
+        snapshot.has_failed(self.key, &template_digest(live.spec.template.raw()))
     }
 
     /// The plan as if the controller replaced the pods within the budget of the flags.
@@ -286,6 +297,11 @@ impl One<'_> {
         let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
         // The object is not written, so a GitOps tool has nothing to revert.
         plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
+        // Also once it runs on all nodes: its last pod or gate may have failed.
+        let is_guarded = plan.guards.iter().any(|guard| guard.code == GuardCode::FailedTemplate);
+        if self.extent.is_none() && !is_guarded && self.has_failed(&snapshot, live) {
+            plan.guards.push(Guard::failed_template(self.key));
+        }
         Ok(plan)
     }
 

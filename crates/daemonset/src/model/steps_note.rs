@@ -40,8 +40,8 @@ pub struct StepsNote {
     /// Time since which a run that was to begin has waited before the first node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Timestamp>,
-    /// The waits for checks that held the first node back when the last run looked, as the pause of a
-    /// rollout has them.
+    /// The waits for checks that held the first node back when the last run looked, or the next one of a
+    /// roll, as the pause of a rollout has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_by: Vec<Value>,
     /// Since when the gates are sampled, by step: its first new pod was available then.

@@ -262,7 +262,7 @@ impl Guard {
     }
 
     /// The guard of a template whose rollout failed before.
-    fn failed_template(daemon_set: &DaemonSetKey) -> Self {
+    pub fn failed_template(daemon_set: &DaemonSetKey) -> Self {
         Self {
             code: GuardCode::FailedTemplate,
             message:

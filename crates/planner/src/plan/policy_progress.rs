@@ -153,13 +153,15 @@ pub(super) fn progress<'a>(
     let is_left = !schedule.waves.is_empty();
     let roll = roll_under_way(live, snapshot);
     // Unlike that of `apply`, the template of a roll is live, and nodes are left, while a check holds
-    // the first one back.
+    // one back.
     schedule.waits_for.extend(roll.into_iter().flat_map(held_by));
     let (steps, waits_for) = if is_left || roll.is_some() {
         (schedule.steps.clone(), schedule.waits_for.clone())
     } else {
         schedule.waits_for.clear();
-        let note = snapshot.steps_note(&live.key).filter(|_| !is_rolled(live));
+        // Of a rollout that has begun, the pause says it.
+        let waits = |note: &&StepsNote| note.waits_since.is_some() && !is_rolled(live);
+        let note = snapshot.steps_note(&live.key).filter(waits);
         (Vec::new(), note.map(held_by).unwrap_or_default())
     };
     let calendar = Calendar::of(&policy.windows, &policy.exclusions);
@@ -178,11 +180,10 @@ pub(super) fn progress<'a>(
     (view, rollout, progress)
 }
 
-/// The checks that held the first node back when the last run looked. What cannot be read was written by
+/// The checks that held the next node back when the last run looked. What cannot be read was written by
 /// another version.
 fn held_by(note: &StepsNote) -> Vec<WaitsFor> {
-    let waits = note.held_by.iter().filter(|_| note.waits_since.is_some());
-    waits.filter_map(|wait| serde_json::from_value(wait.clone()).ok()).collect()
+    note.held_by.iter().filter_map(|wait| serde_json::from_value(wait.clone()).ok()).collect()
 }
 
 /// The note of a rollout of the live template by `ds-apply roll` that has not ended. No pause says so, and

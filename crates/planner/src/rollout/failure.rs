@@ -289,7 +289,7 @@ impl<'w> Decision<'_, 'w> {
         match paced {
             // A rollback waits for nothing but budgets.
             Paced::Wait | Paced::MayNotBegin(_) => Halt::Wait,
-            Paced::Clean => aborted(failed, Some(RolledBack::Fully)),
+            Paced::Clean | Paced::PartDone => aborted(failed, Some(RolledBack::Fully)),
             Paced::Failed(again) => aborted(failed, Some(RolledBack::Failed(again))),
             Paced::Stalled(why) => aborted(failed, Some(RolledBack::Stopped(Box::new(why)))),
         }

@@ -67,6 +67,7 @@ impl<'w> Decision<'_, 'w> {
         self.revision_is_annotated(&view)?;
         if *target.declared.strategy() == UpdateStrategy::OnDelete {
             self.filled(&view)?;
+            self.note_no_wait(live)?;
             return Ok(Halt::End(Outcome::Done));
         }
         self.take_up(target, &view, replacer)?;
@@ -84,7 +85,8 @@ impl<'w> Decision<'_, 'w> {
             Paced::Failed(failed) => self.after_failure(target, Some(live), failed),
             Paced::Stalled(why) => Ok(Halt::paused(why)),
             Paced::MayNotBegin(waits_for) => self.wait_to_continue(target, live, waits_for),
-            Paced::Clean => match replacer {
+            // Only `step` is for a part.
+            Paced::Clean | Paced::PartDone => match replacer {
                 Replacer::Run(_) | Replacer::RunBeforeSurge => {
                     Ok(self.restore_strategy(target, &view))
                 }

@@ -100,6 +100,8 @@ pub(super) enum Next {
     NotPulled,
     /// No outdated pods remain in the scope of this run on Ready nodes.
     NothingLeft,
+    /// The same of a part of the nodes, while the rollout still waits: for its last soak, say.
+    PartDone,
 }
 
 /// The shared budget of several DaemonSets.
@@ -223,7 +225,10 @@ impl<'s, 'a> Replacement<'s, 'a> {
         if outdated > 0 {
             return Next::Stalled(self.budget_reached(outdated));
         }
-        if self.left > 0 && self.lacks_images() { Next::NotPulled } else { Next::NothingLeft }
+        if self.left > 0 && self.lacks_images() {
+            return Next::NotPulled;
+        }
+        if waits_for.is_empty() { Next::NothingLeft } else { Next::PartDone }
     }
 
     /// The budget that lets no node begin.

@@ -95,19 +95,40 @@ impl<'w> Decision<'_, 'w> {
 
     /// Notes that the rollout waits before its first node.
     pub(super) fn note_waiting(&mut self, target: &Target, waits_for: &[WaitsFor]) -> Flow<()> {
-        let template = template_digest(target.template.raw());
+        let note = self.waiting_for(&template_digest(target.template.raw()), waits_for);
+        self.note(note)
+    }
+
+    /// The note of a rollout that waits for this.
+    pub(super) fn waiting_for(&mut self, template: &str, waits_for: &[WaitsFor]) -> StepsNote {
         let (before, approvals) = (self.state.note.as_ref(), &self.state.approvals);
         let live = self.observed.daemon_set;
-        let mut note = waiting_note(before, live, &template, approvals, self.now);
+        let mut note = waiting_note(before, live, template, approvals, self.now);
         // Also of checks that are not asked for now: a window may have closed since.
         self.recall_unknown(&mut note);
         let unknown_since = self.state.checks.unknown_since.clone();
         // Text, times and numbers: it cannot fail.
         let value = |wait| serde_json::to_value(wait).unwrap_or_default();
-        // Of a rollout that has begun, the steps are noted instead, also in this decision.
-        let held_by = waits_for.iter().filter(|_| note.waits_since.is_some());
-        let held_by = held_by.filter(|wait| wait.check.is_some()).map(value).collect();
-        self.note(StepsNote { unknown_since, held_by, ..note })
+        // Of a rollout that has begun, the pause says it; a roll has none.
+        let is_said = note.waits_since.is_none() && !self.is_roll();
+        let held_by = waits_for.iter().filter(|wait| wait.check.is_some() && !is_said);
+        let held_by = held_by.map(value).collect();
+        StepsNote { unknown_since, held_by, ..note }
+    }
+
+    /// Ends what is noted about the wait of an `apply`, which is done now: its pods are replaced by `roll`.
+    pub(super) fn note_no_wait(&mut self, live: &DaemonSet) -> Flow<()> {
+        let waits = |note: &&StepsNote| note.waits_since.is_some() && note.started_at.is_none();
+        let note = self.state.note.as_ref().filter(waits);
+        match note.filter(|note| is_of(Some(note), live.spec.template.raw())).cloned() {
+            Some(note) => self.note(StepsNote {
+                waits_since: None,
+                held_by: Vec::new(),
+                unknown_since: BTreeMap::new(),
+                ..note
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Whether something is noted about a rollout of another template.

@@ -32,6 +32,8 @@ pub(super) enum Paced {
     Wait,
     /// Complete.
     Clean,
+    /// The part of this run is complete (`step`); the rollout still waits for something.
+    PartDone,
     /// These new pods have failed, by node; none if a gate or a time limit of the policy has
     /// (`State::cause`).
     Failed(BTreeMap<NodeName, PodFailure>),
@@ -73,8 +75,10 @@ impl Decision<'_, '_> {
         let nodes = self.step_nodes(view, view.live);
         let mut evaluation = self.evaluated(&nodes, &policy, view.live);
         let checked = self.ask_checks(&nodes, &mut evaluation, &policy, view.live);
-        if is_to_note {
-            self.note_steps(&evaluation.note, &policy, view.live)?;
+        // Else its beginning is noted before the first delete: `maxDuration` counts from then.
+        let is_begun = !self.is_before_first_delete(view, &evaluation.note, &policy);
+        if is_to_note && is_begun {
+            self.note_steps(&self.progress_to_note(&evaluation), &policy, view.live)?;
         }
         if checked.has_failed {
             return Ok(Paced::Failed(BTreeMap::new()));
@@ -102,6 +106,10 @@ impl Decision<'_, '_> {
                 next_deletes::next(view, self.state, replacer, &evaluation, Some(shared))
             }
         };
+        let deletes = matches!(next, Next::Delete(_)) && !waits_for_check(&evaluation);
+        if is_to_note && !is_begun && deletes {
+            self.note_steps(&evaluation.note, &policy, view.live)?;
+        }
         self.perform(next, view, &evaluation, checked.is_asking())
     }
 
@@ -128,6 +136,7 @@ impl Decision<'_, '_> {
             }
             Next::NotPulled => Paced::Stalled(self.not_pulled()),
             Next::NothingLeft => Paced::Clean,
+            Next::PartDone => Paced::PartDone,
             Next::Stalled(what) => match self.stalled(what) {
                 Some(_) if self.is_forward() && matches!(what, Stall::SharedBudget { .. }) => {
                     let step = evaluation.current_step();

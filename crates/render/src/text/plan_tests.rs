@@ -272,7 +272,7 @@ fn immediate_changes_of_the_controller_to_an_unchanged_daemon_set() {
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
     Symbols: - deleted, -/+ replaced
 
-      DaemonSet logging/agent (unchanged)   revision 7   OnDelete, a pod is replaced after it is deleted manually
+      DaemonSet logging/agent (unchanged)   revision 7   OnDelete, a pod is replaced by `ds-apply roll`, or after it is deleted
         -   9 nodes: edge-c-1 … edge-c-9     surplus pod: agent-edge-c-1 is older and is kept (8 with other details, -v shows them)
         -/+ 3 nodes: edge-a-01 … edge-a-03   pod completed (phase Succeeded)
         -/+ edge-b-07                        pod failed; may be delayed: the controller backs off after each failure
@@ -296,7 +296,7 @@ fn on_delete_waits() {
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
     Symbols: ~ changed, ! waiting
 
-    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   OnDelete, a pod is replaced after it is deleted manually
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   OnDelete, a pod is replaced by `ds-apply roll`, or after it is deleted
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2

@@ -371,7 +371,9 @@ fn strategy_words(strategy: Strategy, waves: &[Wave]) -> String {
                 grouped(wave.max_unavailable)
             )
         }
-        Strategy::OnDelete => "OnDelete, a pod is replaced after it is deleted manually".to_owned(),
+        Strategy::OnDelete => {
+            "OnDelete, a pod is replaced by `ds-apply roll`, or after it is deleted".to_owned()
+        }
         Strategy::RollingUpdate { max_unavailable, max_surge, desired } => {
             let [unavailable, surge, desired] = [max_unavailable, max_surge, desired].map(grouped);
             let surges = format!("new pod before old on at most {surge} of {desired} at a time");

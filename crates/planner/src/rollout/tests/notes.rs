@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::run::{Run, plain_pace};
-use super::sim::{Sim, on_delete, rolling};
+use super::sim::{Measured, Sim, on_delete, rolling};
 use super::steps::{first_approval, policy, purposes, run, waits};
 use crate::rollout::{Outcome, PauseReason, first_write};
 use crate::steps::WaitKind;
@@ -204,4 +204,29 @@ fn the_steps_of_an_ended_rollout_are_dropped_before_any_write_that_brings_its_te
         assert_eq!((back.outcome(), back.sim.live_image().as_str()), (&Outcome::Done, "v2"));
         assert_eq!(back.sim.note.as_ref().map(|note| note.steps.len()), Some(0), "{is_empty}");
     }
+}
+
+/// Its pods are replaced by `roll`: until one begins, nothing waits.
+#[test]
+fn an_apply_with_on_delete_that_had_waited_notes_that_it_waits_no_longer() {
+    let policy = policy(json!({
+        "preconditions": [{"name": "quiet", "http": {"url": "https://x"}}],
+    }));
+    let apply = |sim: Sim| {
+        let note = sim.note.clone();
+        let run = Run::apply(sim, "v2").with(|task| {
+            (task.policy, task.note) = (policy.clone(), note);
+        });
+        run.finish()
+    };
+    let mut sim = Sim::with_strategy(3, &on_delete());
+    sim.measure("quiet", Measured::Value(0.0));
+    let mut busy = apply(sim);
+    assert_eq!(waits(&busy), [WaitKind::Precondition]);
+    assert!(busy.sim.note.as_ref().unwrap().waits_since.is_some());
+    busy.sim.measure("quiet", Measured::Value(1.0));
+    let applied = apply(busy.sim);
+    assert_eq!((applied.outcome(), applied.sim.live_image().as_str()), (&Outcome::Done, "v2"));
+    let note = applied.sim.note.as_ref().unwrap();
+    assert_eq!((note.waits_since, note.held_by.len()), (None, 0));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::checks::gated;
 use super::run::{Post, Run, plain_pace, task};
@@ -13,7 +13,7 @@ use crate::digest::template_digest;
 use crate::rollout::request::RequestState;
 use crate::rollout::{Event, Extent, FailureCause, Goal, Outcome, PauseReason, Task};
 use crate::steps::WaitKind;
-use daemonset::model::{Approval, PolicySpec};
+use daemonset::model::{Approval, IntOrPercent, PolicySpec, StepNodes};
 
 /// Another client has applied `v2`, and no pod is updated.
 fn synced() -> Sim {
@@ -214,4 +214,88 @@ fn an_approval_from_before_a_roll_that_failed_is_void() {
     sim.pass(60);
     let again = start(sim, &policy, &approvals).finish();
     assert_eq!((waits(&again), again.deletes.len()), (vec![WaitKind::Approval], 0));
+}
+
+/// The last soak and gates are left to `roll`.
+#[test]
+fn a_step_that_replaces_the_last_pod_does_not_end_the_rollout() {
+    let mut policy = gated(&json!({}));
+    policy.steps[0].nodes = StepNodes::Count(IntOrPercent::Percent(100));
+    let step = start(synced(), &policy, &BTreeMap::new());
+    let mut step = step.with(|task| task.goal = Goal::Roll(Extent::Count(4))).finish();
+    assert_eq!((step.outcome(), step.deletes.len()), (&Outcome::Done, 4));
+    assert!(step.sim.note.as_ref().unwrap().started_at.is_some());
+    step.sim.pass(20);
+    step.sim.measure("errors", Measured::Value(7.5));
+    step.sim.pass(10);
+    step.sim.measure("errors", Measured::Value(1.0));
+    step.sim.pass(60);
+    let soaked = roll(step.sim, &policy);
+    assert!(matches!(cause(&soaked), Some(FailureCause::Gate(_))));
+    // Without a soak and gates, it does.
+    let plain = super::steps::policy(json!({"steps": [{"name": "all", "nodes": "100%"}]}));
+    let step = start(synced(), &plain, &BTreeMap::new());
+    let step = step.with(|task| task.goal = Goal::Roll(Extent::Count(4))).finish();
+    assert_eq!((step.outcome(), step.deletes.len()), (&Outcome::Done, 4));
+    assert_eq!(step.sim.note.as_ref().unwrap().started_at, None);
+}
+
+/// `maxDuration` is the time from the first delete.
+#[test]
+fn a_roll_that_waits_before_its_first_node_has_not_begun() {
+    let limited = policy(json!({
+        "steps": [{"name": "canary", "nodes": 1, "approve": true}], "maxDuration": "90m",
+    }));
+    let first = roll(synced(), &limited);
+    assert_eq!((waits(&first), first.deletes.len()), (vec![WaitKind::Approval], 0));
+    let note = first.sim.note.clone().unwrap();
+    assert_eq!((note.started_at, note.waits_since.is_some()), (None, true));
+    let mut sim = first.sim;
+    sim.pass(7_200);
+    let template = template_digest(sim.cluster.daemon_set.spec.template.raw());
+    let given = Approval { at: sim.now(), ..approval(&sim, template, &limited.steps[0]) };
+    sim.pass(1);
+    let begin = sim.now();
+    let mut last = start(sim, &limited, &[("canary".to_owned(), given)].into());
+    last.look();
+    last.until(|run| run.deletes.len() == 1);
+    let started_at = last.sim.note.as_ref().unwrap().started_at;
+    assert!(started_at.is_some_and(|at| at >= begin), "{started_at:?}");
+    let last = last.finish();
+    assert_eq!((last.outcome(), last.deletes.len()), (&Outcome::Done, 4));
+}
+
+/// `status` shows it: no pause does. It is no longer noted once a node has begun.
+#[test]
+fn a_roll_notes_the_checks_that_hold_its_next_node_back() {
+    let policy = policy(json!({
+        "steps": [{"name": "canary", "nodes": 1}],
+        "preconditions": [{"name": "quiet", "http": {"url": "https://x"}}],
+    }));
+    let held_by = |run: &Run| -> Vec<Value> {
+        let note = run.sim.note.as_ref().unwrap();
+        note.held_by.iter().map(|wait| wait["check"]["check"].clone()).collect()
+    };
+    let mut sim = synced();
+    sim.measure("quiet", Measured::Value(0.0));
+    let mut busy = roll(sim, &policy);
+    assert_eq!(waits(&busy), [WaitKind::Precondition]);
+    assert_eq!((held_by(&busy), busy.deletes.len()), (vec![json!("quiet")], 0));
+    busy.sim.measure("quiet", Measured::Value(1.0));
+    let mut begun = start(busy.sim, &policy, &BTreeMap::new());
+    begun.look();
+    begun.until(|run| run.deletes.len() == 1);
+    assert_eq!(held_by(&begun), [""; 0]);
+    begun.sim.measure("quiet", Measured::Value(0.0));
+    let mut middle = begun.finish();
+    assert_eq!(waits(&middle), [WaitKind::Precondition]);
+    let note = middle.sim.note.clone().unwrap();
+    assert_eq!((held_by(&middle), note.started_at.is_some()), (vec![json!("quiet")], true));
+    middle.sim.pass(60);
+    let again = roll(middle.sim, &policy);
+    assert_eq!(
+        (waits(&again), held_by(&again)),
+        (vec![WaitKind::Precondition], vec![json!("quiet")])
+    );
+    assert_eq!(again.sim.note.as_ref().unwrap().started_at, note.started_at);
 }
