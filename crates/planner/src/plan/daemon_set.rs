@@ -83,7 +83,7 @@ pub(super) fn plan<'a>(
     let object = object_plan(applied, live, now.as_ref(), changed, &daemon_set_view);
     let Sharing { budget, siblings } = Sharing::of(desired, all, snapshot);
     let policy = &*desired.policy_spec();
-    let measured = starts.and_then(|starts| forecast::node_seconds(desired, starts));
+    let measured = starts.and_then(|starts| forecast::node_seconds(policy, &desired.spec, starts));
     let request = RolloutRequest {
         strategy: object.strategy,
         policy,

@@ -19,7 +19,7 @@ use super::document::{
 use crate::time::{later, next_whole_second};
 use daemonset::controller::start_times::{DEFAULT_START, StartTimes, images};
 use daemonset::model::{
-    Calendar, DaemonSetKey, DesiredDaemonSet, ManagedBy, MinReady, PolicySpec, Ramp,
+    Calendar, DaemonSetKey, DaemonSetSpec, DesiredDaemonSet, ManagedBy, MinReady, PolicySpec, Ramp,
 };
 use timeline::{Pace, Timeline, timeline};
 
@@ -151,7 +151,7 @@ fn of_one(
         begins.ends.insert(plan.key(), Some(begins.now));
         return DaemonSetForecast { seconds, ..one };
     }
-    let node_seconds = node_seconds(desired, starts);
+    let node_seconds = node_seconds(&desired.policy_spec(), &desired.spec, starts);
     let calendar = Calendar::of(&policy.windows, &policy.exclusions);
     let pace = Pace {
         calendar: &calendar,
@@ -205,9 +205,13 @@ fn by_precedence(planned: &[DaemonSetPlan]) -> Vec<&DaemonSetPlan> {
 
 /// The time that the update of one node takes, in seconds, by the start times of pods in the
 /// cluster; `None` if none has started with these images.
-pub(super) fn node_seconds(desired: &DesiredDaemonSet, starts: &StartTimes) -> Option<u32> {
-    let (start, _) = starts.of(images(&desired.spec.template.raw()["spec"]))?;
-    let min_ready = desired.policy_spec().min_ready(&desired.spec);
+pub(super) fn node_seconds(
+    policy: &PolicySpec,
+    spec: &DaemonSetSpec,
+    starts: &StartTimes,
+) -> Option<u32> {
+    let (start, _) = starts.of(images(&spec.template.raw()["spec"]))?;
+    let min_ready = policy.min_ready(spec);
     let seconds = (STOP + start).as_secs() + u64::from(min_ready.first);
     Some(u32::try_from(seconds).unwrap_or(u32::MAX))
 }

@@ -147,7 +147,7 @@ fn waiting(key: &DaemonSetKey, pause: &PausedRollout, snapshot: &Snapshot) -> (S
         }
         // `ds-apply roll` does not write the object.
         let updated = by_target(live, pause, snapshot).0;
-        last_seen(snapshot.steps_note(key)?, updated.into_iter())
+        last_seen(snapshot.steps_note(key)?, updated.into_iter(), snapshot)
     });
     let seconds = snapshot.observed_at.duration_since(since.unwrap_or(pause.since)).as_secs();
     let step = pause.waits_for.first().map(|wait| wait.step.clone());
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(found.waiting, Some(("half".to_owned(), now - 600)));
         assert_eq!(found.oldest_outdated, Some(now - 50));
 
-        // A node joined, say.
+        // A run has replaced a pod.
         let hash = cluster.hash();
         cluster.pods[1].labels =
             OURS.into_iter().chain([(REVISION_HASH_LABEL, hash.as_str())]).collect();
@@ -323,5 +323,10 @@ mod tests {
         let found = measured(&cluster);
         assert_eq!(found.waiting.map(|(_, seconds)| seconds), Some(now - 700));
         assert_eq!(found.oldest_outdated, Some(now - 100));
+
+        // The controller has created it: the node is new.
+        cluster.nodes[1].created = Some(at(690).into());
+        let found = measured(&cluster);
+        assert_eq!(found.waiting.map(|(_, seconds)| seconds), Some(now - 600));
     }
 }

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::daemon_set::{Rollout, RolloutRequest, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
 use super::document::{RevisionKind, StepPlan};
+use super::forecast::node_seconds;
 use super::nodes::Described;
 use super::pause::{PausedRollout, policy_for};
 use super::reason::Reason;
@@ -26,6 +27,7 @@ use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::revision_data::template_of;
+use daemonset::controller::start_times::StartTimes;
 use daemonset::model::{
     Calendar, DaemonSet, IntOrPercent, PodTemplate, PolicySpec, Revision, RolloutPolicy, Snapshot,
     StepsNote, UpdateStrategy,
@@ -136,13 +138,17 @@ pub(super) fn progress<'a>(
     let paused = snapshot.daemon_set(&live.key);
     let policy = &*policy_for(spec, paused, target.spec.template.raw());
     let view = DaemonSetView::of(Owner::from(target), Some(target), snapshot, fleet);
+    let has_windows = !policy.windows.is_empty() || !policy.exclusions.is_empty();
+    let starts = has_windows.then(|| StartTimes::seen_in(snapshot));
+    let measured = starts.and_then(|starts| node_seconds(policy, &target.spec, &starts));
+    let node_seconds = measured.unwrap_or(policy.progress_deadline.0);
     let request = RolloutRequest {
         strategy: strategy(&view.view()),
         policy,
         untouched: live.terminating.then_some(Reason::DaemonSetTerminating),
         shared_budget: None,
         siblings: &BTreeMap::new(),
-        node_seconds: policy.progress_deadline.0,
+        node_seconds,
         described,
         live: Some(live),
         snapshot,
@@ -166,8 +172,7 @@ pub(super) fn progress<'a>(
     };
     let calendar = Calendar::of(&policy.windows, &policy.exclusions);
     let now = snapshot.observed_at;
-    let seconds = u64::from(policy.progress_deadline.0);
-    let has_windows = !policy.windows.is_empty() || !policy.exclusions.is_empty();
+    let seconds = u64::from(node_seconds);
     let is_closed = has_windows && is_left && !calendar.fits(now, seconds);
     let progress = PolicyProgress {
         policy: metadata.name.clone(),

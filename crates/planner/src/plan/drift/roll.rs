@@ -8,7 +8,7 @@
 //! Not here: what only a run knows, which are the checks, `after`, and the other DaemonSets of a shared
 //! budget. Nor `apply`, whose pause says what it waits for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -17,14 +17,16 @@ use super::spec;
 use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION};
 use crate::plan::daemon_set::{RolloutRequest, rollout, strategy};
 use crate::plan::daemon_set_view::DaemonSetView;
+use crate::plan::forecast::node_seconds;
 use crate::plan::nodes::Described;
 use crate::plan::pause::{PauseState, PausedRollout};
 use crate::plan::policy_progress::{roll_under_way, rolled_out};
 use crate::steps::{WaitKind, WaitsFor, is_soak_noted};
 use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
+use daemonset::controller::start_times::StartTimes;
 use daemonset::model::{
-    Calendar, DaemonSet, DesiredDaemonSet, Pod, PolicySpec, Snapshot, StepsNote,
+    Calendar, DaemonSet, DesiredDaemonSet, Node, NodeName, Pod, PolicySpec, Snapshot, StepsNote,
 };
 
 /// The deviation of a rollout by `ds-apply roll` that waits, or has waited since the last run. None if
@@ -40,7 +42,9 @@ pub(super) fn waiting(
     let policy = &desired.policy.as_ref()?.spec.without_checks();
     let target = &*rolled_out(live, policy, snapshot);
     let daemon_set_view = &DaemonSetView::of(Owner::from(target), Some(target), snapshot, fleet);
-    let roll = Roll { daemon_set_view, live, policy, note, snapshot };
+    let measured = node_seconds(policy, &target.spec, &StartTimes::seen_in(snapshot));
+    let node_seconds = measured.unwrap_or(policy.progress_deadline.0);
+    let roll = Roll { daemon_set_view, live, policy, node_seconds, note, snapshot };
     let annotation = |key| live.annotations.get(key).map(str::to_owned);
     let pause = PausedRollout {
         state: PauseState::Waiting,
@@ -60,12 +64,18 @@ pub(super) fn waiting(
 }
 
 /// The last sign of a run: it has noted something, or one of these pods, which have the live template,
-/// was created.
+/// was created. The controller creates the pods of nodes that have joined since the rollout began.
 pub(in crate::plan) fn last_seen<'p>(
     note: &StepsNote,
     updated: impl Iterator<Item = &'p Pod>,
+    snapshot: &Snapshot,
 ) -> Option<Timestamp> {
-    let newest = updated.filter_map(|pod| pod.created).map(Timestamp::from).max();
+    let begin = note.started_at.or(note.waits_since);
+    let has_joined = |node: &&Node| node.created.map(Timestamp::from) > begin;
+    let joined: BTreeSet<&NodeName> =
+        snapshot.nodes.iter().filter(has_joined).map(|node| &node.name).collect();
+    let by_a_run = updated.filter(|pod| pod.node().is_none_or(|node| !joined.contains(node)));
+    let newest = by_a_run.filter_map(|pod| pod.created).map(Timestamp::from).max();
     note.last_noted().max(newest)
 }
 
@@ -75,6 +85,8 @@ struct Roll<'r, 'v> {
     live: &'r DaemonSet,
     /// Its policy, without checks.
     policy: &'r PolicySpec,
+    /// Time that the update of one node takes, in seconds: a window has to be open as long.
+    node_seconds: u32,
     note: &'r StepsNote,
     snapshot: &'r Snapshot,
 }
@@ -107,26 +119,26 @@ impl Roll<'_, '_> {
 
     /// The last sign of a run.
     fn last_seen(&self) -> Option<Timestamp> {
-        let Self { daemon_set_view, live, policy: _, note, snapshot } = self;
+        let Self { daemon_set_view, live, note, snapshot, .. } = self;
         let now = snapshot.observed_at;
         if snapshot.lock_holder(&live.key).is_some_and(|holder| holder.is_live(now)) {
             return Some(now);
         }
         let is_updated = |pod: &&Pod| daemon_set_view.target.templates.is_updated(pod);
         let updated = daemon_set_view.pods.claimed.iter().copied().filter(is_updated);
-        last_seen(note, updated).map(|seen| seen.min(now))
+        last_seen(note, updated, snapshot).map(|seen| seen.min(now))
     }
 
     /// What a run waits for at this time, with the pods as they are now.
     fn waits_at(&self, now: Timestamp) -> Vec<WaitsFor> {
-        let Self { daemon_set_view, live, policy, note, snapshot } = *self;
+        let Self { daemon_set_view, live, policy, node_seconds, note, snapshot } = *self;
         let request = RolloutRequest {
             strategy: strategy(&daemon_set_view.view()),
             policy,
             shared_budget: None,
             siblings: &BTreeMap::new(),
             untouched: None,
-            node_seconds: policy.progress_deadline.0,
+            node_seconds,
             described: Described::Busy,
             live: Some(live),
             snapshot,

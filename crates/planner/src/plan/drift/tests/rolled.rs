@@ -22,6 +22,11 @@ struct Rolled {
 impl Rolled {
     /// Its rollout has begun in second 1000.
     fn under(policy: &Value) -> Self {
+        Self::of("foo:2", policy)
+    }
+
+    /// The same of this image.
+    fn of(image: &str, policy: &Value) -> Self {
         let policy = json!({
             "apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy",
             "metadata": {"name": "p"}, "spec": policy,
@@ -29,7 +34,7 @@ impl Rolled {
         let policy: RolloutPolicy = serde_json::from_value(policy).unwrap();
         let mut cluster = settled(3);
         cluster.set_on_delete();
-        cluster.set_image("foo:2");
+        cluster.set_image(image);
         let desired = DesiredDaemonSet { policy: Some(policy.into()), ..desired(&cluster) };
         cluster.sync_once();
         let note = StepsNote {
@@ -217,6 +222,49 @@ fn a_window_is_forgotten_once_another_one_has_opened_without_a_run() {
     for time in [day + 3 * hour, day + 12 * hour, 10 * day] {
         rolled.is_drift(time, true);
     }
+}
+
+/// Its nodes need some seconds each, and the progress deadline is ten minutes.
+#[test]
+fn a_window_that_is_shorter_than_the_progress_deadline_is_forgotten_too() {
+    let (hour, day) = (3600, 86_400);
+    let policy = json!({
+        "selects": {"names": ["default/foo"]},
+        "windows": [{"schedule": "0 2 * * *", "duration": "8m"}],
+    });
+    // Another tag of the image that runs.
+    let mut rolled = Rolled::of("foo/bar:2", &policy);
+    for pod in &mut rolled.cluster.pods {
+        pod.created = Some(at(500).into());
+        pod.readiness = PodReadiness::Ready { since: Some(at(510).into()) };
+    }
+    rolled.replace("node-0", 2 * hour + 60);
+    let second = "step rest waits for a maintenance window, the next one opens at \
+                  1970-01-02T02:00:00Z";
+    for time in [3 * hour, 12 * hour, day + 2 * hour] {
+        rolled.waits(time, second);
+    }
+    for time in [day + 3 * hour, 10 * day] {
+        rolled.is_drift(time, true);
+    }
+}
+
+/// An autoscaler adds nodes also when no schedule comes any more.
+#[test]
+fn the_pod_of_a_node_that_has_joined_is_no_sign_of_a_run() {
+    let (hour, day) = (3600, 86_400);
+    let mut rolled = Rolled::under(&json!({
+        "selects": {"names": ["default/foo"]},
+        "windows": [{"schedule": "0 2 * * *", "duration": "1h"}],
+    }));
+    rolled.replace("node-1", 9 * day + 2 * hour + 60);
+    rolled.waits(
+        9 * day + 3 * hour,
+        "step rest waits for a maintenance window, the next one opens \
+                                      at 1970-01-11T02:00:00Z",
+    );
+    rolled.cluster.nodes[1].created = Some(at(9 * day + 2 * hour).into());
+    rolled.is_drift(9 * day + 3 * hour, true);
 }
 
 #[test]
