@@ -36,15 +36,16 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Every outcome, ordered from the least to the most severe.
+    /// Every outcome, ordered from the least to the most severe. A lock is less severe than a rollout
+    /// that has failed, because schedules count it as a success.
     pub const BY_SEVERITY: [Self; 13] = [
         Self::Done,
         Self::Changes,
         Self::Drift,
         Self::Waiting,
         Self::ApprovalNeeded,
-        Self::Paused,
         Self::Locked,
+        Self::Paused,
         Self::Stale,
         Self::Blocked,
         Self::Failed,
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn the_most_severe_wins() {
         let codes: Vec<u8> = Exit::BY_SEVERITY.iter().map(|exit| exit.code()).collect();
-        assert_eq!(codes, [0, 2, 3, 8, 9, 4, 7, 5, 6, 1, 64, 143, 130]);
+        assert_eq!(codes, [0, 2, 3, 8, 9, 7, 4, 5, 6, 1, 64, 143, 130]);
         for (mild, grave) in Exit::BY_SEVERITY.iter().zip(&Exit::BY_SEVERITY[1..]) {
             assert_eq!(mild.or_more_severe(*grave), *grave);
             assert_eq!(grave.or_more_severe(*mild), *grave);

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ds_plan::Exit;
 use render::{Document, schema};
 use serde_json::Value;
 
@@ -145,6 +146,15 @@ fn the_summary_lists_every_page_of_the_guide() {
     let mut listed: Vec<&str> = links(&summary).collect();
     listed.sort_unstable();
     assert_eq!(listed, chapters());
+}
+
+/// Scripts rely on the order, as on the codes. Usage errors and signals have no DaemonSet.
+#[test]
+fn the_guide_has_the_order_of_exit_codes() {
+    let codes = Exit::BY_SEVERITY.map(|exit| exit.code().to_string());
+    let of_daemon_sets = codes.iter().position(|code| code == "64").unwrap();
+    let order = format!("the most severe outcome counts: {}.", codes[..of_daemon_sets].join(" < "));
+    assert!(page_at("docs/src/commands.md").contains(&order), "{order}");
 }
 
 #[test]

@@ -155,6 +155,18 @@ mod tests {
         assert!(Sequence::new(false).resumes(Err(Error::Declined), Error::exit).is_err());
     }
 
+    /// Schedules count 7 as a success.
+    #[test]
+    fn a_lock_does_not_hide_a_rollout_that_has_failed() {
+        for exits in [[Exit::Locked, Exit::Paused], [Exit::Paused, Exit::Locked]] {
+            let mut sequence = Sequence::new(true);
+            for exit in exits {
+                assert!(sequence.resumes(Ok(exit), Error::exit).unwrap());
+            }
+            assert_eq!(sequence.exit(), Exit::Paused);
+        }
+    }
+
     #[test]
     fn one_that_cannot_start_or_waits_does_not_stop_others() {
         for (done, resumes, exit) in [
