@@ -351,6 +351,8 @@ fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str, digest: &str) ->
 fn a_merge_request_gets_one_note_that_is_updated() {
     let api = Api::start();
     api.add(1, "I write <!-- ds-plan:default -->");
+    // Enough notes for two pages.
+    (0..100).for_each(|_| api.add(1, "chatter"));
     let sandbox = cloned(&newer());
     let cluster = fs::read(sandbox.path("cluster.json")).unwrap();
     api.state().files.push(("/raw/cluster.json.gz".to_owned(), cluster));
@@ -374,8 +376,8 @@ fn a_merge_request_gets_one_note_that_is_updated() {
         assert_eq!(run.code, Some(0), "{run}");
     }
     let notes = "/projects/12/merge_requests/7/notes";
-    assert_eq!(api.state().writes, [format!("POST {notes}"), format!("PUT {notes}/1")]);
-    assert!(api.bodies()[1].contains("registry.example/agent:2"), "{:?}", api.bodies());
+    assert_eq!(api.state().writes, [format!("POST {notes}"), format!("PUT {notes}/101")]);
+    assert!(api.bodies()[101].contains("registry.example/agent:2"), "{:?}", api.bodies());
     sandbox.git(&["-C", checkout, "checkout", "-q", "-"]);
 
     // A plan that `ds-apply` would refuse fails the job.
