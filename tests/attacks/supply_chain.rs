@@ -106,6 +106,22 @@ fn runs_in_the_cluster_end_before_their_jobs_are_killed() {
     assert_eq!(runs, 2, "apply and resume");
 }
 
+/// The hosted runners of GitLab.com end each job after 3 hours, whatever its timeout.
+#[test]
+fn runs_at_gitlab_end_before_their_jobs_are_killed() {
+    let path = Path::new(ROOT).join("examples/ci/gitlab/ds-plan.gitlab-ci.yml");
+    let pipeline: Value = serde_yaml::from_str(&text(&path)).unwrap();
+    for name in ["ds-apply", "ds-resume"] {
+        let job = &pipeline[name];
+        let hours = job["timeout"].as_str().unwrap().strip_suffix(" hours").unwrap();
+        let hours: u64 = hours.parse().unwrap();
+        let script = job["script"][0].as_str().unwrap();
+        let (_, timeout) = script.split_once("--timeout ").unwrap();
+        let timeout = seconds(timeout.split_whitespace().next().unwrap());
+        assert!(timeout < hours * 3600 && hours <= 3, "{name}: {timeout} s of {hours} h");
+    }
+}
+
 /// GitHub sets `pipefail` only for a shell that is named.
 #[test]
 fn a_failure_in_a_pipe_fails_a_step() {
