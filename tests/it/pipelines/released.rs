@@ -23,7 +23,7 @@ struct Action {
 impl Action {
     fn new() -> Self {
         let sandbox = Sandbox::new();
-        for name in ["find.sh", "download.sh", "source.sh", "sha256.sh"] {
+        for name in ["find.sh", "download.sh", "build.sh", "source.sh", "sha256.sh"] {
             let script = fs::read(Path::new(ROOT).join("action").join(name)).unwrap();
             let copy = format!("action/action/{name}");
             sandbox.write(&copy, script);
@@ -168,6 +168,32 @@ fn without_a_release_of_this_source_the_programs_are_built() {
     // Whatever is compiled belongs to the source.
     action.sandbox.write("action/crates/a/lib.rs", "changed");
     assert_ne!(action.source(), source);
+}
+
+/// The cache may be of a runner with another C library.
+#[test]
+fn a_cached_program_that_cannot_start_is_built_again() {
+    for (cached, builds) in [("#!/bin/sh\n", 0), ("#!/no/such/loader\n", 1)] {
+        let action = Action::new();
+        let (called, bin) = (action.sandbox.path("called"), action.sandbox.path("bin"));
+        let notes = format!("#!/bin/sh\necho \"$*\" >>{}\n", called.display());
+        for (name, text) in
+            [("built/bin/ds-plan", cached), ("bin/cargo", &*notes), ("bin/rustup", &*notes)]
+        {
+            action.sandbox.write(name, text);
+            let program = action.sandbox.path(name);
+            fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = format!("{}:{}", bin.display(), action.path);
+        let action = Action { path, ..action };
+        let built = action.sandbox.path("built");
+        let (run, _) = action.run("build.sh", &[("ACTION_BUILT", built.to_str().unwrap())]);
+        assert_eq!(run.code, Some(0), "{run}");
+        let called = fs::read_to_string(called).unwrap_or_default();
+        assert_eq!(called.matches(" install --locked ").count(), builds, "{cached}: {called}");
+        let path = fs::read_to_string(action.sandbox.path("path")).unwrap();
+        assert_eq!(Path::new(path.trim()), built.join("bin"));
+    }
 }
 
 /// The file that a release replaces: nothing else may be in it before.
