@@ -130,6 +130,13 @@ fn a_failure_in_a_pipe_fails_a_step() {
             let workflow: Value = serde_yaml::from_str(&text(&path)).unwrap();
             let shell = workflow["defaults"]["run"]["shell"].as_str();
             assert_eq!(shell, Some("bash"), "{}", path.display());
+            // The defaults of a job replace those of its workflow.
+            for (name, job) in workflow["jobs"].as_mapping().unwrap() {
+                let run = &job["defaults"]["run"];
+                let shell = run["shell"].as_str();
+                let path = path.display();
+                assert!(run.is_null() || shell == Some("bash"), "{path}: {name:?}");
+            }
         }
     }
     for path in files("action", &[".sh"]) {

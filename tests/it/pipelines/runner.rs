@@ -125,10 +125,11 @@ impl Runner<'_> {
 pub(crate) const PIPEFAIL: &[&str] = &["--noprofile", "--norc", "-eo", "pipefail"];
 
 /// The options of bash for a step. GitHub sets `pipefail` only if the shell is named: by the step, or
-/// in the defaults of its job or its workflow.
+/// in the defaults of its job, which replace those of the workflow.
 pub(crate) fn options(step: &Value, job: &Value, workflow: &Value) -> &'static [&'static str] {
-    let [of_job, of_workflow] = [job, workflow].map(|it| &it["defaults"]["run"]["shell"]);
-    match [&step["shell"], of_job, of_workflow].into_iter().find_map(Value::as_str) {
+    let mut defaults = [job, workflow].into_iter().map(|it| &it["defaults"]["run"]);
+    let shell = defaults.find(|run| !run.is_null()).and_then(|run| run["shell"].as_str());
+    match step["shell"].as_str().or(shell) {
         Some("bash") => PIPEFAIL,
         None => &["-e"],
         Some(other) => panic!("unsupported shell: {other}"),
