@@ -83,3 +83,16 @@ fn the_image_has_two_static_programs() {
     plan.arg("--snapshot").arg(fleet.join("cluster.json")).env_clear();
     assert!(output(&mut plan, "").contains("kube-system/overlay-agent"));
 }
+
+/// Those of other packages are in the image of a release only.
+#[test]
+fn the_image_has_the_licences_of_the_project() {
+    let (_, image) = CONTAINERFILE.split_once("\nFROM scratch\n").unwrap();
+    let copies =
+        instructions(image, "COPY ").into_iter().filter(|line| !line.starts_with("--from="));
+    let words: Vec<&str> = copies.flat_map(str::split_whitespace).collect();
+    let [apache, mit, "/"] = words[..] else { panic!("{words:?}") };
+    for (name, own) in [(apache, "LICENSE-APACHE"), (mit, "LICENSE-MIT")] {
+        assert!(name == own && Path::new(ROOT).join(name).is_file(), "{words:?}");
+    }
+}
