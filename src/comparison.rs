@@ -8,6 +8,7 @@ use super::flags::{GlobalFlags, NarrowFlags, SourceFlags};
 use super::input::{self, Desired, Reading, Selection};
 use super::prune::PruneFlags;
 use super::shell::Shell;
+use cluster::Scope;
 use daemonset::model::Snapshot;
 
 /// Both sides of a comparison.
@@ -42,9 +43,12 @@ pub(super) async fn read(
         Reading { flags: source, base, every_file: prune.every_file(), default_namespace };
     let mut desired = input::desired(reading, &selection, shell)?;
     prune.mark(&mut desired)?;
-    let mut snapshot = connection
-        .snapshot_for(&desired.daemon_sets, &prune.scope(&desired.daemon_sets), shell)
-        .await?;
+    let mut scope = prune.scope(&desired.daemon_sets);
+    if let Scope::Namespaces(namespaces) = &mut scope {
+        // What a pull request removes may be all that the source had in a namespace.
+        namespaces.extend(desired.removed.iter().map(|key| key.namespace.clone()));
+    }
+    let mut snapshot = connection.snapshot_for(&desired.daemon_sets, &scope, shell).await?;
     desired.assign_policies(&snapshot)?;
     connection.read_approvals(&desired.daemon_sets, &mut snapshot).await?;
     Ok(Compared { snapshot, desired, connection })

@@ -34,6 +34,8 @@ pub(super) struct Desired {
     pub(super) namespaces: BTreeMap<NamespaceName, ManifestPlace>,
     /// The DaemonSets at the merge base with `--base`.
     pub(super) base: Option<Vec<DesiredDaemonSet>>,
+    /// Those of them that are selected and that the whole source no longer has.
+    pub(super) removed: BTreeSet<DaemonSetKey>,
     /// The origin of the manifests.
     pub(super) source: SourceInfo,
     /// The version of plain files; `None` for files of a commit.
@@ -113,6 +115,7 @@ pub(super) fn desired(
     let assignment = PolicyAssignment::new(desired.policies, own.zip(of_base), flags.managed_by);
     let of_base = base.as_deref().unwrap_or_default();
     let ordered = !assignment.precedence(&desired.daemon_sets, of_base, None)?.is_empty();
+    let removed = selection.removed(of_base, &desired.daemon_sets);
     let (mut daemon_sets, others) = selection.parted(desired.daemon_sets, ordered)?;
     // Reading the cluster depends on the controller of each. Live labels are considered later.
     assignment.apply(&mut daemon_sets, of_base, None)?;
@@ -121,6 +124,7 @@ pub(super) fn desired(
         others,
         namespaces: desired.namespaces,
         base,
+        removed,
         assignment,
         source,
         version,
@@ -263,6 +267,18 @@ impl Selection<'_> {
         }
         all.retain(|one| self.covers(one));
         Ok(all)
+    }
+
+    /// The DaemonSets at the base that are selected, by their labels there, and that the source does
+    /// not have any more: neither selected nor as others.
+    fn removed(
+        &self,
+        base: &[DesiredDaemonSet],
+        source: &[DesiredDaemonSet],
+    ) -> BTreeSet<DaemonSetKey> {
+        let declared: BTreeSet<&DaemonSetKey> = source.iter().map(|one| &one.key).collect();
+        let gone = base.iter().filter(|one| !declared.contains(&one.key) && self.covers(*one));
+        gone.map(|one| one.key.clone()).collect()
     }
 
     /// The selected DaemonSets, of which there is at least one, and all others if they matter.

@@ -64,6 +64,7 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
         daemon_sets,
         namespaces: _,
         base: _,
+        removed: _,
         source,
         version: _,
         warnings,

@@ -103,6 +103,7 @@ async fn read_and_decide(
         daemon_sets,
         namespaces: _,
         base: _,
+        removed: _,
         source,
         version: _,
         warnings,

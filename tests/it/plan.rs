@@ -330,6 +330,40 @@ fn a_pull_request_may_add_the_folder() {
     assert!(run.stderr.starts_with("error: path `gone` is not in revision `HEAD`"), "{run}");
 }
 
+/// Nothing else of the plan is about it.
+#[test]
+fn what_a_pull_request_removes_or_renames_is_a_warning() {
+    let sandbox = sandbox();
+    sandbox.write("cluster.json", cluster_with(AGENT, &["node-1", "node-2"]).to_string());
+    sandbox.write("deploy/agent.yaml", AGENT);
+    let other = AGENT.replace("agent", "other").replace("tier: node", "tier: gpu");
+    sandbox.write("deploy/other.yaml", other);
+    sandbox.commit();
+    sandbox.git(&["checkout", "-q", "-b", "request"]);
+    let plan = |flags: &str| {
+        sandbox.ds_plan(&format!("--path deploy --base main --snapshot cluster.json {flags}"))
+    };
+    let words = "the pull request removes it from the source, but it keeps running as it is";
+    let run = plan("");
+    assert!(!run.stderr.contains(words), "{run}");
+    sandbox.write("deploy/agent.yaml", AGENT.replace("name: agent\n  name", "name: new\n  name"));
+    sandbox.commit();
+    for flags in ["", "-n logging", "-l tier=node"] {
+        let run = plan(flags);
+        assert!(run.stderr.contains(&format!("warning: logging/agent: {words}")), "{run}");
+    }
+    let run = plan("-l tier=gpu");
+    assert!(run.code == Some(0) && !run.stderr.contains(words), "{run}");
+    sandbox.git(&["rm", "-q", "deploy/agent.yaml"]);
+    sandbox.git(&["commit", "-q", "-m", "without it"]);
+    let document: Value = serde_json::from_str(&plan("-o json").stdout).unwrap();
+    let mut warnings = document["warnings"].as_array().unwrap().iter();
+    let is_about = |it: &Value| it["code"] == "removedFromSource";
+    assert!(warnings.any(|it| is_about(it) && it["daemonSet"] == "logging/agent"), "{document:#}");
+    let run = plan("-o markdown");
+    assert!(run.stdout.contains("the pull request removes it from the source"), "{run}");
+}
+
 #[test]
 fn policies_come_from_files_too() {
     let sandbox = sandbox();

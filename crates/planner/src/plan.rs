@@ -116,6 +116,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         force_conflicts,
         prune,
         base,
+        removed,
         source,
         mut warnings,
         created_at,
@@ -157,6 +158,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     for one in &mut daemon_sets {
         narrow::narrow(one, extent);
     }
+    warnings.extend(warnings::removed(removed, &daemon_sets, snapshot));
     warnings.extend(of_nodes);
     warnings.extend(warnings::clocks::warning(&desired, snapshot));
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), &desired, snapshot));

@@ -28,6 +28,8 @@ pub struct Input<'a> {
     pub prune: Option<Prune<'a>>,
     /// The DaemonSets at the merge base of a pull request, to show its own changes.
     pub base: Option<&'a [DesiredDaemonSet]>,
+    /// The DaemonSets at the base that are selected and that the whole source no longer has.
+    pub removed: &'a BTreeSet<DaemonSetKey>,
     /// Origin of the manifests.
     pub source: SourceInfo,
     /// Warnings from reading the source.
@@ -52,6 +54,7 @@ impl<'a> Input<'a> {
             force_conflicts: const { &BTreeSet::new() },
             prune: None,
             base: None,
+            removed: const { &BTreeSet::new() },
             source: SourceInfo::default(),
             warnings: Vec::new(),
             created_at: snapshot.observed_at,

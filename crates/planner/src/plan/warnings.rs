@@ -10,7 +10,7 @@ pub(super) mod services;
 pub(super) mod unchecked;
 pub(super) mod unreadable;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::daemon_set_view::DaemonSetView;
@@ -52,6 +52,27 @@ pub(super) fn of_nodes(
     let mut found = host_ports::warnings(desired, snapshot, fleet);
     found.extend(requests::warnings(desired, snapshot, fleet));
     found
+}
+
+/// Warnings about live DaemonSets that a pull request removes from the source: the plan has nothing
+/// else about them, unless it deletes them.
+pub(super) fn removed<'a>(
+    removed: &'a BTreeSet<DaemonSetKey>,
+    plans: &'a [DaemonSetPlan],
+    snapshot: &'a Snapshot,
+) -> impl Iterator<Item = Warning> + 'a {
+    let is_kept = move |key: &&DaemonSetKey| {
+        snapshot.daemon_set(key).is_some_and(|live| !live.terminating)
+            && plans.iter().all(|plan| plan.key() != **key)
+    };
+    removed.iter().filter(is_kept).map(|key| Warning {
+        code: "removedFromSource".to_owned(),
+        message: "the pull request removes it from the source, but it keeps running as it is: \
+                  `--prune` deletes only what `ds-apply --source-id` has marked"
+            .to_owned(),
+        daemon_set: Some(key.to_string()),
+        nodes: Vec::new(),
+    })
 }
 
 /// A warning when the version of the server is not a supported one.

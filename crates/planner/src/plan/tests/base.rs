@@ -1,6 +1,9 @@
 //! The change of a pull request itself, against its merge base.
 
+use std::collections::BTreeSet;
+
 use super::*;
+use daemonset::model::DaemonSetKey;
 use daemonset::model::mask::{Salt, mask_annotations, mask_template};
 
 /// The cluster as `ds-plan snapshot --mask-values` records it.
@@ -59,5 +62,33 @@ fn a_masked_recording_has_the_same_changes_since_the_base() {
         });
         assert_eq!(of_plain.changes.len(), count, "{of_plain:#?}");
         assert_eq!(of_masked, of_plain);
+    }
+}
+
+/// Nothing else of the plan is about it.
+#[test]
+fn what_a_pull_request_removes_is_a_warning_while_it_is_live() {
+    let cluster = settled(2);
+    let live = snapshot(&cluster);
+    let key = live.daemon_sets[0].key.clone();
+    let mut terminating = live.clone();
+    terminating.daemon_sets[0].terminating = true;
+    let mut gone = live.clone();
+    gone.daemon_sets.clear();
+    let removed = BTreeSet::from([key.clone()]);
+    let other = BTreeSet::from([DaemonSetKey::new("default", "other")]);
+    for (snapshot, removed, warned) in [
+        (&live, &removed, true),
+        (&live, &other, false),
+        (&live, &BTreeSet::new(), false),
+        (&terminating, &removed, false),
+        (&gone, &removed, false),
+    ] {
+        let plan = plan(Input { base: Some(&[]), removed, ..Input::of(snapshot, &[]) });
+        let about: Vec<_> =
+            plan.warnings.iter().filter(|it| it.code == "removedFromSource").collect();
+        let names: Vec<_> = about.iter().map(|it| it.daemon_set.clone().unwrap()).collect();
+        let want = if warned { vec![key.to_string()] } else { Vec::new() };
+        assert_eq!(names, want, "{:#?}", plan.warnings);
     }
 }

@@ -99,6 +99,26 @@ fn only_daemon_sets_of_this_source_are_deleted() {
     }
 }
 
+/// The plan shows the deletion itself.
+#[test]
+fn a_pull_request_that_removes_what_is_deleted_needs_no_warning() {
+    for (one, warned) in
+        [(applied("x", OURS, "ds-apply"), false), (applied("x", None, "ds-apply"), true)]
+    {
+        let snapshot = cluster(vec![applied("kept", OURS, "ds-apply"), one]);
+        let declared = [DaemonSetKey::new("default", "kept")].into();
+        let namespaces = [NamespaceName::from("default")].into();
+        let cascade = Cascade::Background;
+        let prune = Prune { id: "prod", cascade, declared: &declared, namespaces: &namespaces };
+        let removed = [DaemonSetKey::new("default", "x")].into();
+        let input = Input::of(&snapshot, &[]);
+        let plan = plan(Input { prune: Some(prune), removed: &removed, ..input });
+        assert_eq!(gone(&plan).is_empty(), warned);
+        let is_warned = plan.warnings.iter().any(|it| it.code == "removedFromSource");
+        assert_eq!(is_warned, warned, "{:#?}", plan.warnings);
+    }
+}
+
 #[test]
 fn pods_are_deleted_at_once_or_kept() {
     let snapshot = cluster(vec![applied("kept", OURS, "ds-apply"), applied("x", OURS, "ds-apply")]);
