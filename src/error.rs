@@ -45,10 +45,12 @@ pub(super) enum Error {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// No file contains the word DaemonSet.
-    #[error("no DaemonSet found: {}{}", none_mentions(*files), has(*files, kinds))]
+    #[error("no DaemonSet found{}{}", none_mentions(*files, only.as_deref()), has(*files, kinds))]
     NoDaemonSet {
         /// Number of files that were read.
         files: usize,
+        /// The path of the only one, if it is known.
+        only: Option<String>,
         /// Number of other objects in them, by kind.
         kinds: BTreeMap<String, usize>,
     },
@@ -357,11 +359,12 @@ fn blocked(guards: &[Guard]) -> String {
     format!("blocked by guards; {unchanged}\n{}", words.join("\n"))
 }
 
-fn none_mentions(files: usize) -> String {
-    match files {
-        0 => "there are no manifest files".to_owned(),
-        1 => "the only manifest file has none".to_owned(),
-        files => format!("none of the {files} manifest files has one"),
+fn none_mentions(files: usize, only: Option<&str>) -> String {
+    match (files, only) {
+        (_, Some(path)) => format!(" in `{path}`"),
+        (0, None) => ": there are no manifest files".to_owned(),
+        (1, None) => ": the only manifest file has none".to_owned(),
+        (files, None) => format!(": none of the {files} manifest files has one"),
     }
 }
 

@@ -89,8 +89,11 @@ pub(super) fn desired(
     if !read.files.iter().any(|file| every_file || manifest::is_read(&file.bytes)) {
         // Folders that must be rendered may be the cause: print their warnings before failing.
         warnings::print(&warnings, shell.printer);
+        manifest::check_named(&read.named)?;
         let files = read.unwanted + read.files.len();
-        return Err(Error::NoDaemonSet { files, kinds });
+        let only = read.files.iter().chain(&read.named).find(|_| files == 1);
+        let only = only.map(|file| file.path.to_string());
+        return Err(Error::NoDaemonSet { files, only, kinds });
     }
     let validate = field_validation(flags.validate);
     let is_plain = read.origin.commit.is_none();
@@ -105,7 +108,7 @@ pub(super) fn desired(
     let trusted = flags.policy_from.as_deref().or(base.as_ref().map(|base| base.revision.as_str()));
     options.policies =
         trusted.map(|revision| policies::at_tip(revision, flags, shell)).transpose()?;
-    let desired = manifest::read(&files, &options)?;
+    let desired = manifest::read_named(&files, &read.named, &options)?;
     warnings.extend(warnings::of_manifests(&desired));
     warnings
         .extend(base.as_ref().and_then(|base| warnings::invalid_at(&base.revision, &base.errors)));

@@ -300,7 +300,7 @@ fn files_without_a_daemon_set_are_named_by_what_they_have() {
     assert_snapshot!(plan(others), @"
     exit 1
     --- stderr
-    error: no DaemonSet found: the only manifest file has none; it has 1 Secret, 2 Service
+    error: no DaemonSet found in `m.yaml`; it has 1 Secret, 2 Service
     hint: name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
     ");
     assert_snapshot!(plan(format!("# no DaemonSet\n{others}")), @"

@@ -379,6 +379,29 @@ fn policies_come_from_files_too() {
     assert_eq!(run.code, Some(1), "{run}");
 }
 
+/// As with kubectl; a folder may have files of other programs.
+#[test]
+fn a_named_file_has_kubernetes_objects() {
+    let sandbox = sandbox();
+    sandbox.write("deploy/agent.yaml", AGENT);
+    sandbox.write("deploy/values.yaml", "image: {tag: 1}\n");
+    sandbox.write("other.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n");
+    let not_an_object = "error: deploy/values.yaml:1:1: not a Kubernetes object: apiVersion and kind \
+                         are missing\n";
+    let none = "error: no DaemonSet found in `other.yaml`; it has 1 Deployment\n";
+    for (files, words) in [
+        ("-f agent.yaml -f deploy/values.yaml", Some(not_an_object)),
+        ("-f deploy/values.yaml", Some(not_an_object)),
+        ("-f other.yaml", Some(none)),
+        ("-f agent.yaml -f other.yaml", None),
+        ("-f deploy", None),
+    ] {
+        let run = sandbox.ds_plan(&format!("{files} --snapshot cluster.json"));
+        assert_eq!(run.code, Some(i32::from(words.is_some())), "{run}");
+        assert!(run.stderr.contains(words.unwrap_or_default()), "{run}");
+    }
+}
+
 /// It would mean no limits.
 #[test]
 fn a_file_that_is_named_for_its_policy_has_one() {

@@ -80,7 +80,23 @@ pub struct Desired {
 /// All errors of all files: invalid encoding, syntax, wrong types, unknown fields, rules of the API
 /// server, a duplicate DaemonSet, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
+    read_named(files, &[], options)
+}
+
+/// As [`read`]; `others` are files that mention nothing that is read, but that the user has named.
+///
+/// # Errors
+/// Those of [`read`] and [`check_named`].
+pub fn read_named(
+    files: &[ManifestFile],
+    others: &[ManifestFile],
+    options: &Options,
+) -> Result<Desired, Errors> {
     let (desired, seen, mut errors) = read_all(files, options);
+    if let Err(Errors(more)) = check_named(others) {
+        errors.extend(more);
+        errors.sort_by(|a, b| a.place().cmp(&b.place()));
+    }
     if errors.is_empty() && desired.daemon_sets.is_empty() {
         errors.push(Error::NoDaemonSet { seen });
     }
@@ -92,6 +108,19 @@ pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors
         errors.extend(order.err().into_iter().flat_map(|it| it.0));
     }
     if errors.is_empty() { Ok(desired) } else { Err(Errors(errors)) }
+}
+
+/// Checks files that mention nothing that is read, but that the user has named: kubectl reads them
+/// too. Those that are found in a named folder are not checked, because a folder may have files of
+/// other programs.
+///
+/// # Errors
+/// All that kubectl rejects: invalid encoding and syntax, and documents that are not Kubernetes
+/// objects. Limits that kubectl does not have are not errors here.
+pub fn check_named(files: &[ManifestFile]) -> Result<(), Errors> {
+    let mut errors = objects::collect(files, |_| true, NotObjects::Reject).errors;
+    errors.retain(|error| !matches!(error, Error::Limit { .. }));
+    if errors.is_empty() { Ok(()) } else { Err(Errors(errors)) }
 }
 
 /// The DaemonSets in `files` that are valid, and the errors of the others, in order of place.

@@ -37,7 +37,7 @@ pub(super) fn read(
                 let Environment { stdin, streams, .. } = &mut *environment;
                 let bytes = streams
                     .content(Path::new(STDIN), || read_bounded(&mut **stdin, STANDARD_INPUT))?;
-                collector.content(STANDARD_INPUT, bytes)?;
+                collector.named_content(STANDARD_INPUT, bytes)?;
             }
             FileName::Path(path) => {
                 named(path, recursive, &mut collector, environment)?;
@@ -74,13 +74,13 @@ fn named(
         collector.folder(&Disk, folder, folder_name(&path), recursive)
     } else if kind.is_file() {
         let file = full.canonicalize().map_err(|source| not_read(&path, source))?;
-        collector.file(&Disk, &file, &path)
+        collector.named_file(&Disk, &file, &path)
     } else if is_open_already(given) {
         let bytes = environment.streams.content(given, || {
             let stream = fs::File::open(&full).map_err(|source| not_read(&path, source))?;
             read_bounded(stream, &path)
         })?;
-        collector.content(&path, bytes)
+        collector.named_content(&path, bytes)
     } else {
         Err(Error::Special { path })
     }

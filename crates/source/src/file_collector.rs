@@ -48,6 +48,8 @@ enum Searched {
     Wanted(Vec<u8>),
     Unwanted {
         is_lfs_pointer: bool,
+        /// The content, if the file was named.
+        named: Option<Vec<u8>>,
     },
     /// Wanted and too large to keep, or too large to search.
     TooLarge,
@@ -105,16 +107,42 @@ impl<'w> FileCollector<'w> {
         file: &T::File,
         path: &str,
     ) -> Result<(), Error> {
+        self.add_file(tree, file, path, false)
+    }
+
+    /// As [`file`](Self::file), for one that the user has named.
+    pub(super) fn named_file<T: Tree>(
+        &mut self,
+        tree: &T,
+        file: &T::File,
+        path: &str,
+    ) -> Result<(), Error> {
+        self.add_file(tree, file, path, true)
+    }
+
+    fn add_file<T: Tree>(
+        &mut self,
+        tree: &T,
+        file: &T::File,
+        path: &str,
+        is_named: bool,
+    ) -> Result<(), Error> {
         if self.seen.insert(tree.identity(file, path)) {
-            let searched = self.search(tree, file, path)?;
+            let searched = self.search(tree, file, path, is_named)?;
             self.add(path, searched)?;
         }
         Ok(())
     }
 
-    /// Adds content that was read elsewhere.
+    /// Adds content that was rendered.
     pub(super) fn content(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Error> {
-        let searched = self.search_bytes(bytes);
+        let searched = self.search_bytes(bytes, false);
+        self.add(path, searched)
+    }
+
+    /// Adds the content of a stream that the user has named.
+    pub(super) fn named_content(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Error> {
+        let searched = self.search_bytes(bytes, true);
         self.add(path, searched)
     }
 
@@ -131,9 +159,13 @@ impl<'w> FileCollector<'w> {
                 }
                 self.found.files.push(ManifestFile { path: path.into(), bytes });
             }
-            Searched::Unwanted { is_lfs_pointer } => {
+            Searched::Unwanted { is_lfs_pointer, named } => {
                 if is_lfs_pointer {
                     self.warn(Warning::LfsPointer { path: path.to_owned() });
+                }
+                if let Some(bytes) = named {
+                    self.count_bytes(bytes.len())?;
+                    self.found.named.push(ManifestFile { path: path.into(), bytes });
                 }
                 self.found.unwanted += 1;
             }
@@ -145,7 +177,13 @@ impl<'w> FileCollector<'w> {
     }
 
     /// Searches a file, once for equal content.
-    fn search<T: Tree>(&mut self, tree: &T, file: &T::File, path: &str) -> Result<Searched, Error> {
+    fn search<T: Tree>(
+        &mut self,
+        tree: &T,
+        file: &T::File,
+        path: &str,
+        is_named: bool,
+    ) -> Result<Searched, Error> {
         let id = tree.content_id(file);
         if let Some(searched) = id.and_then(|id| self.known.get(&id)) {
             return Ok(searched.clone());
@@ -153,7 +191,7 @@ impl<'w> FileCollector<'w> {
         let searched = match tree.load(file, path) {
             Ok(bytes) => {
                 self.searched_bytes += bytes.len();
-                self.search_bytes(bytes)
+                self.search_bytes(bytes, is_named)
             }
             Err(Error::TooLarge { .. }) => Searched::TooLarge,
             Err(error) => return Err(error),
@@ -170,9 +208,12 @@ impl<'w> FileCollector<'w> {
         Ok(searched)
     }
 
-    fn search_bytes(&self, bytes: Vec<u8>) -> Searched {
+    fn search_bytes(&self, bytes: Vec<u8>, is_named: bool) -> Searched {
         if !(self.wanted)(&bytes) {
-            Searched::Unwanted { is_lfs_pointer: is_lfs_pointer(&bytes) }
+            let is_lfs_pointer = is_lfs_pointer(&bytes);
+            // Of a pointer, the warning says enough.
+            let is_kept = is_named && !is_lfs_pointer && bytes.len() <= FILE_LIMIT;
+            Searched::Unwanted { is_lfs_pointer, named: is_kept.then_some(bytes) }
         } else if bytes.len() > FILE_LIMIT {
             Searched::TooLarge
         } else {
@@ -276,7 +317,7 @@ impl<'w> FileCollector<'w> {
         path: &str,
         index: usize,
     ) -> Result<(), Error> {
-        let Searched::Wanted(bytes) = self.search(tree, file, path)? else { return Ok(()) };
+        let Searched::Wanted(bytes) = self.search(tree, file, path, false)? else { return Ok(()) };
         self.count_bytes(bytes.len())?;
         self.found.unrendered[index].files.push(ManifestFile { path: path.into(), bytes });
         Ok(())

@@ -15,6 +15,9 @@ pub struct Read {
     pub files: Vec<ManifestFile>,
     /// Number of manifest files that were searched and not wanted.
     pub unwanted: usize,
+    /// Those of them that the request names, and standard input, unless they are too large: kubectl
+    /// reads them whatever they contain.
+    pub named: Vec<ManifestFile>,
     /// Folders that must be rendered first, and were not read.
     pub unrendered: Vec<Unrendered>,
     /// The origin of the files, for provenance.

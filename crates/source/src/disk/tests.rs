@@ -217,3 +217,23 @@ fn large_files_matter_only_if_wanted() {
     fixture.write("work/b.json", &"wanted".repeat(FILE_LIMIT / 6 + 1));
     assert_eq!(error(&fixture, &["."]), "`b.json` is larger than 3 MiB");
 }
+
+#[test]
+fn unwanted_content_is_kept_if_it_was_named() {
+    let fixture = with(&["a.yaml"]);
+    fixture.write("work/x/b.yaml", "other: yes\n");
+    fixture.write("work/lock.json", &"x".repeat(FILE_LIMIT + 1));
+    for (given, named) in [
+        (&["a.yaml", "x/b.yaml"][..], &["x/b.yaml"][..]),
+        (&["a.yaml", "x"], &[]),
+        (&["a.yaml", "-"], &["<stdin>"]),
+        (&["a.yaml", "lock.json"], &[]),
+    ] {
+        let mut stdin = &b"other: yes\n"[..];
+        let read = fixture.read_with("work", &files(given, true), &mut stdin).unwrap();
+        assert_eq!(names(&read), ["a.yaml"], "{given:?}");
+        assert_eq!(read.unwanted, 1, "{given:?}");
+        let kept: Vec<&str> = read.named.iter().map(|file| &*file.path).collect();
+        assert_eq!(kept, named, "{given:?}");
+    }
+}
