@@ -15,7 +15,7 @@ pub(crate) enum RehearsalError {
     /// `ds-apply` together with `--snapshot`.
     #[error("a recorded cluster cannot be changed; --snapshot requires --rehearse")]
     WritingToRecording,
-    /// A command about locks or permissions together with `--snapshot`.
+    /// A command that needs a live cluster together with `--snapshot`.
     #[error("`ds-apply {command}` needs a live cluster; it does not read --snapshot")]
     LiveOnly {
         /// The command.

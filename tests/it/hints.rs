@@ -58,6 +58,10 @@ fn hints_name_only_what_the_command_accepts() {
             "ds-apply can-i logging/fluent-bit --snapshot FLEET",
             &["`ds-apply can-i` needs a live cluster; it does not read --snapshot"],
         ),
+        (
+            "ds-apply release logging/fluent-bit --snapshot FLEET",
+            &["`ds-apply release` needs a live cluster; it does not read --snapshot"],
+        ),
     ]);
 }
 

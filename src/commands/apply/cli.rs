@@ -93,11 +93,11 @@ impl Command {
             Self::Unlock(_) => Some("unlock"),
             Self::CanI(_) => Some("can-i"),
             Self::Approve(_) => Some("approve"),
+            Self::Release(_) => Some("release"),
             Self::Apply(_)
             | Self::Roll(_)
             | Self::Step(_)
             | Self::Undo(_)
-            | Self::Release(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
         }
