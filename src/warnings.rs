@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 
 use super::error::{WARNING, paragraph};
 use super::printer::Printer;
@@ -143,6 +144,12 @@ pub(super) fn print_undelivered(left: usize, posted: usize, problem: &str, print
     let posted = words::count(posted, "notification");
     let message = format!("{left} of {posted} not delivered: {problem}");
     print(&[plain("notificationNotDelivered", message)], printer);
+}
+
+/// Warns about lines of a rollout that standard output does not take.
+pub(super) fn print_unwritten(error: &io::Error, printer: Printer) {
+    let message = format!("cannot write to standard output: {error}; this does not stop the run");
+    print(&[plain("outputNotWritten", message)], printer);
 }
 
 /// Age from which a recording is old: pods and nodes have changed since.

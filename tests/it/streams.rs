@@ -81,6 +81,24 @@ fn output_that_cannot_be_written_is_a_failure() {
     }
 }
 
+/// The cluster is not left in the middle of a rollout.
+#[cfg(target_os = "linux")]
+#[test]
+fn events_that_cannot_be_written_are_one_warning() {
+    let sandbox = sandbox();
+    let line = format!("--rehearse {PLAN} -o json");
+    let written = sandbox.ds_apply(&line);
+    let words = "warning: cannot write to standard output: ";
+    assert!(written.stdout.lines().count() > 2 && !written.stderr.contains(words), "{written}");
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = sandbox.ds_apply_command(&line);
+    let done = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
+    let done = done.unwrap();
+    let stderr = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(stderr.matches(words).count(), 1, "{stderr}");
+    assert_eq!(done.status.code(), written.code, "{stderr}");
+}
+
 #[test]
 fn a_plan_on_a_snapshot_makes_no_network_call() {
     let sandbox = sandbox();

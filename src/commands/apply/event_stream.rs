@@ -59,8 +59,9 @@ impl EventStream {
     ) {
         if let Some(printer) = self.printer {
             let event = self.document(time, of, message, event);
-            // A failed write to standard output does not stop a rollout.
-            let _ = render::json_line(&event).map(|line| drop(printer.out(line)));
+            if let Ok(line) = render::json_line(&event) {
+                printer.out_of_rollout(line);
+            }
         }
     }
 

@@ -204,8 +204,7 @@ impl<'a> ProgressReporter<'a> {
 
     fn line(&self, now: Timestamp, text: &str) {
         let line = format!("{} {}  {}\n", Clock(now), self.key, neutral::line(text));
-        // A failed write to standard output does not stop a rollout.
-        let print = || drop(self.printer.out(line));
+        let print = || self.printer.out_of_rollout(line);
         match &self.bar {
             Some(bar) => bar.above(print),
             None => print(),
