@@ -16,6 +16,8 @@ pub(super) const MAX_FILE_BYTES: usize = 3 << 20;
 pub(super) const MAX_DOCUMENTS: usize = 10_000;
 /// Limit of nested lists and mappings.
 pub(super) const MAX_NESTING: usize = 64;
+/// Limit of the expanded size of aliases in one file, in values and bytes of text.
+pub(super) const MAX_ALIAS_WEIGHT: usize = 8 << 20;
 
 /// Expected value of a field of type `string`, for messages.
 pub(super) const STRING: &str = "a string";
@@ -374,7 +376,7 @@ pub enum Limit {
     #[error("lists and mappings nest more than {MAX_NESTING} deep")]
     Nesting,
     /// Expanded size of aliases.
-    #[error("aliases expand to more than the limit")]
+    #[error("aliases expand to more than {MAX_ALIAS_WEIGHT} values and bytes of text in one file")]
     Aliases,
 }
 

@@ -26,7 +26,7 @@ use std::rc::Rc;
 use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
 use super::documents::Document;
-use super::error::{Limit, MAX_NESTING};
+use super::error::{Limit, MAX_ALIAS_WEIGHT, MAX_NESTING};
 use super::scalar::{self, Scalar, ScalarError};
 use super::tree::{Data, Entry, Mark, Node};
 pub(super) use error::{YamlError, YamlProblem};
@@ -36,8 +36,6 @@ use line_ends::LineEnds;
 use merge_key::{is_merge_key, merge};
 use tabs::Tabs;
 
-/// Limit of the expanded size of aliases in one file, in nodes and bytes of text.
-const MAX_ALIAS_WEIGHT: usize = 8 << 20;
 /// Maximum length of a mapping key in JSON, which has no limit itself; YAML's is 1024.
 const MAX_JSON_KEY: usize = 64 << 10;
 /// Limit of the bytes of one document that are parsed again because of quoted scalars.
@@ -445,6 +443,8 @@ mod tests {
             let error = read(text).unwrap_err();
             assert!(error.starts_with(want), "{name}: {error}");
         }
+        let limit = format!("more than {MAX_ALIAS_WEIGHT} values and bytes of text in one file");
+        assert!(read(&bomb).unwrap_err().ends_with(&limit));
         assert!(read(&deep(64)).is_ok());
         assert_eq!(read("a: 1\n...\n# the end\n"), Ok(serde_json::json!({"a": 1})));
         assert_eq!(read("# nothing\n"), Ok(Value::Null));
