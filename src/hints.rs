@@ -242,6 +242,13 @@ fn saved_plan_hints(error: &SavedPlanError) -> Vec<String> {
             let command = shlex::try_join(words).unwrap_or("ds-apply --plan FILE -f DIR".into());
             format!("pass them too: `{command}`")
         }
+        SavedPlanError::NoRepository { file, .. } => {
+            let file = file.display().to_string();
+            let words = ["ds-apply", "--plan", &file, "--repo", "DIR"];
+            let command =
+                shlex::try_join(words).unwrap_or("ds-apply --plan FILE --repo DIR".into());
+            format!("name it: `{command}`")
+        }
         SavedPlanError::OtherCluster { .. } => {
             "plan on this cluster, or select the other: `--context`, `--kubeconfig`".into()
         }

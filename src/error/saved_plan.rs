@@ -55,6 +55,14 @@ pub(crate) enum SavedPlanError {
         /// The files and folders that it was made from.
         paths: Vec<String>,
     },
+    /// A saved plan of a repository, which is not the one of the current folder.
+    #[error("no git repository at `{folder}` or above it, and {} was made from one", file.display())]
+    NoRepository {
+        /// The file.
+        file: PathBuf,
+        /// Folder in which the search began.
+        folder: String,
+    },
     /// A saved plan was made for another or an unknown cluster.
     #[error(
         "{} is for another cluster: {}; nothing was changed",
@@ -104,6 +112,7 @@ impl SavedPlanError {
             Self::FileAsName(_)
             | Self::Open { .. }
             | Self::NotAPlan { .. }
+            | Self::NoRepository { .. }
             | Self::OtherDigest { .. }
             | Self::NoFullCommit { .. }
             | Self::NoCosign

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use testkit::fixture;
 use testkit::sandbox::Sandbox;
 
 /// A line for `ds-apply` or `ds-plan` on the recording of the example fleet, and the words of its
@@ -63,6 +64,21 @@ fn hints_name_only_what_the_command_accepts() {
             &["`ds-apply release` needs a live cluster; it does not read --snapshot"],
         ),
     ]);
+}
+
+/// The commit is known, but not where its repository is.
+#[test]
+fn a_saved_plan_asks_for_its_repository() {
+    let (sandbox, elsewhere) = (fixture::sandbox(), fixture::sandbox());
+    sandbox.commit();
+    let run = sandbox.ds_plan("--path agent.yaml --snapshot cluster.json --out plan.json");
+    assert_eq!(run.code, Some(0), "{run}");
+    elsewhere.write("plan.json", std::fs::read(sandbox.path("plan.json")).unwrap());
+    let run = elsewhere.ds_apply("--plan plan.json --rehearse --snapshot cluster.json");
+    assert_eq!(run.code, Some(1), "{run}");
+    let error = "error: no git repository at `[dir]` or above it, and plan.json was made from one\n\
+                 hint: name it: `ds-apply --plan plan.json --repo DIR`\n";
+    assert!(run.stderr.contains(error), "{run}");
 }
 
 #[test]

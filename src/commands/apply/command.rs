@@ -210,7 +210,11 @@ async fn prepare(
     }
     let every_file = prune.every_file();
     let reading = Reading { flags: &source, base: None, every_file, default_namespace };
-    let mut desired = read(reading, &selection, masked, shell)?;
+    let desired = read(reading, &selection, masked, shell);
+    let mut desired = desired.map_err(|error| match &saved {
+        Some(saved) => saved.repository_named(error),
+        None => error,
+    })?;
     prune.mark(&mut desired)?;
     if let Some(saved) = &saved {
         saved.is_of(&desired.source)?;

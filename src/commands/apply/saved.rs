@@ -111,6 +111,16 @@ impl SavedPlan {
         Ok(flags)
     }
 
+    /// Replaces the error that there is no repository here: the plan was made from one.
+    pub(super) fn repository_named(&self, error: Error) -> Error {
+        match error {
+            Error::Source(source::Error::NoRepository { folder }) => {
+                SavedPlanError::NoRepository { file: self.file.clone(), folder }.into()
+            }
+            error => error,
+        }
+    }
+
     /// Checks that the manifests that were read are those of its commit.
     ///
     /// # Errors
