@@ -1,6 +1,6 @@
 //! Hints for errors of reading the files of manifests.
 
-use source::{Error, FetchError, KustomizeError, RevisionError};
+use source::{Error, FetchError, KustomizeError, RevisionError, STANDARD_INPUT};
 
 /// Hint when no manifests were found.
 pub(super) const WHERE_MANIFESTS_ARE: &str =
@@ -41,12 +41,18 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         Error::UrlAsFile { .. } => {
             "fetch it first and pipe it in: `curl -fsSL URL | ds-plan -f -`".into()
         }
+        Error::TooLarge { path, .. } if path == STANDARD_INPUT => {
+            "pass only the DaemonSets, and their policies".into()
+        }
         Error::TooLarge { .. }
         | Error::TooManyFiles { .. }
         | Error::TooManyEntries { .. }
         | Error::TooMuch { .. }
         | Error::TooMuchToSearch { .. }
         | Error::TooDeep { .. } => "read less: name folders or files with `--path` or `-f`".into(),
+        Error::NoManifests { not_followed: 1.., .. } => {
+            "name the file itself: `-f` reads it through a link".into()
+        }
         Error::NoManifests { .. } => WHERE_MANIFESTS_ARE.into(),
         Error::ForbiddenEntry { .. }
         | Error::Unreadable { .. }

@@ -66,6 +66,31 @@ fn hints_name_only_what_the_command_accepts() {
     ]);
 }
 
+#[cfg(unix)]
+#[test]
+fn links_and_large_streams_have_another_way() {
+    let sandbox = fixture::sandbox();
+    std::fs::create_dir(sandbox.path("mounted")).unwrap();
+    std::os::unix::fs::symlink("../agent.yaml", sandbox.path("mounted/agent.yaml")).unwrap();
+    let run = sandbox.ds_plan("-f mounted --snapshot cluster.json");
+    assert_eq!(run.code, Some(1), "{run}");
+    let hint = "hint: name the file itself: `-f` reads it through a link\n";
+    assert!(run.stderr.contains(hint), "{run}");
+    let run = sandbox.ds_plan("-f mounted/agent.yaml --snapshot cluster.json");
+    assert_eq!(run.code, Some(0), "{run}");
+    sandbox.write("large.yaml", format!("# DaemonSet {}\n", "x".repeat(3 << 20)));
+    for (file, hint) in [
+        ("-", "hint: pass only the DaemonSets, and their policies\n"),
+        ("large.yaml", "hint: read less: name folders or files with `--path` or `-f`\n"),
+    ] {
+        let mut command = sandbox.ds_plan_command(&format!("-f {file} --snapshot cluster.json"));
+        command.stdin(std::fs::File::open(sandbox.path("large.yaml")).unwrap());
+        let run = sandbox.run(command);
+        assert_eq!(run.code, Some(1), "{run}");
+        assert!(run.stderr.contains(hint), "{run}");
+    }
+}
+
 /// The commit is known, but not where its repository is.
 #[test]
 fn a_saved_plan_asks_for_its_repository() {
