@@ -457,6 +457,8 @@ pub(super) fn explanation() -> Explanation {
         wave_name: None,
         is_later: false,
         waits_for: Vec::new(),
+        pause: None,
+        waits_since: None,
         reasons: reasons.to_vec(),
         logs: Vec::new(),
     }

@@ -22,6 +22,8 @@ pub(super) struct DaemonSetView<'a> {
     pub pods: Arc<Claims<'a, Pod>>,
     /// The revision of its template.
     pub target: RevisionTarget,
+    /// Whether its rollout is paused: no outdated pod is replaced, whatever its strategy declares.
+    pub is_paused: bool,
     fleet: &'a Fleet<'a>,
     grouped: Arc<NodePods<'a>>,
     placements: Vec<Placement>,
@@ -72,8 +74,14 @@ impl<'a> DaemonSetView<'a> {
             owner,
             pods,
             target,
+            is_paused: false,
             fleet,
         }
+    }
+
+    /// The same as it is until a run continues, if its rollout `is_paused`.
+    pub(super) fn while_paused(self, is_paused: bool) -> Self {
+        Self { is_paused, ..self }
     }
 
     /// Pods of another template that the built-in controller counts as updated, because it also

@@ -1,7 +1,9 @@
 //! The output of `explain -o json`: one DaemonSet on one node, rule by rule.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +14,7 @@ use super::document::{Action, ApiVersion, ClusterSummary, NodePlan, PodPlan, Sou
 use super::health;
 use super::input::{Detail, Input, NotFound, find_daemon_set};
 use super::nodes::Described;
-use super::pause::{PausedRollout, as_declared};
+use super::pause::{PauseState, PausedRollout, as_declared, waits_since};
 use super::policy_progress::{self, is_rolled, rolled_out};
 use super::reason::Reason;
 use super::waves::Schedule;
@@ -22,7 +24,7 @@ use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::placement::{self, RuleOutcome, TaintVerdict};
 use daemonset::model::{
-    DaemonSetKey, NodeName, PodName, PolicySpec, RolloutPolicy, Snapshot, Taint,
+    DaemonSet, DaemonSetKey, NodeName, PodName, PolicySpec, RolloutPolicy, Snapshot, Taint,
 };
 
 /// The placement rules in the order in which the controller evaluates them, and their result.
@@ -64,6 +66,12 @@ pub struct Explanation {
     /// What keeps the next wave from beginning, beside the budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<WaitsFor>,
+    /// The rollout that `ds-apply` has paused or aborted; none for the plan of a source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PausedRollout>,
+    /// The time since which the rollout waits, if it does and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Timestamp>,
     /// Reasons; the first one is the main one.
     pub reasons: Vec<Coded<Reason>>,
     /// The last log lines of its containers, if requested.
@@ -144,7 +152,8 @@ pub enum RuleResult {
     NotApplicable,
 }
 
-/// Explains a live DaemonSet on one node: each placement rule, the pods, and the action.
+/// Explains a live DaemonSet on one node: each placement rule, the pods, and the action. While its
+/// rollout is paused, outdated pods stay.
 ///
 /// # Errors
 /// The snapshot has no such DaemonSet, or no such node.
@@ -157,11 +166,16 @@ pub fn explain(
     // An unreadable annotation is reported by `status`.
     let pause = PausedRollout::readable(live);
     let live = &*as_declared(live, pause.as_ref());
+    let policy = PolicySpec::default();
+    // While a rollout waits, the live template may be the last good one.
+    let waits = pause.as_ref().is_some_and(|pause| pause.state == PauseState::Waiting);
+    let target = if waits { rolled_out(live, &policy, snapshot) } else { Cow::Borrowed(live) };
+    let target = &*target;
     let fleet = Fleet::new(&snapshot.nodes);
-    let daemon_set_view = DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);
+    let daemon_set_view = DaemonSetView::of(Owner::from(target), Some(target), snapshot, &fleet)
+        .while_paused(pause.is_some());
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
     let strategy = strategy(&daemon_set_view.view());
-    let policy = PolicySpec::default();
     let request = RolloutRequest {
         strategy,
         policy: &policy,
@@ -176,7 +190,7 @@ pub fn explain(
     };
     let Rollout { nodes, .. } = rollout(&daemon_set_view, request);
     let explanation = explained(&daemon_set_view, nodes, snapshot, node, None)?;
-    Ok(with_checks(explanation, pause.as_ref()))
+    Ok(with_pause(explanation, live, pause))
 }
 
 /// The same under a policy: in which wave the node is, and what that waits for.
@@ -191,6 +205,10 @@ pub fn explain_under(
 ) -> Result<Explanation, NotFound> {
     let live = find_daemon_set(snapshot, key)?;
     let pause = PausedRollout::readable(live);
+    // No wave begins after an abort.
+    if pause.as_ref().is_some_and(|pause| pause.state == PauseState::Aborted) {
+        return explain(snapshot, key, node);
+    }
     let live = &*as_declared(live, pause.as_ref());
     let target = &*rolled_out(live, &policy.spec, snapshot);
     let fleet = Fleet::new(&snapshot.nodes);
@@ -203,7 +221,7 @@ pub fn explain_under(
     if is_rolled(live) && is_to_be_replaced(&explanation) {
         explanation.reasons.push(Reason::OnDelete.into());
     }
-    Ok(with_checks(explanation, pause.as_ref()))
+    Ok(with_pause(explanation, live, pause))
 }
 
 /// Whether a run has to replace its pod, now or later.
@@ -231,16 +249,22 @@ fn in_wave(
     }
 }
 
-/// The explanation with the checks that the last run waited for, if they are about this node or about
-/// no node at all.
-fn with_checks(mut explanation: Explanation, pause: Option<&PausedRollout>) -> Explanation {
-    let waits = pause.map(|pause| pause.waits_for.as_slice()).unwrap_or_default();
+/// The explanation with the pause, and with the checks that the last run waited for, if they are about
+/// this node or about no node at all.
+fn with_pause(
+    mut explanation: Explanation,
+    live: &DaemonSet,
+    pause: Option<PausedRollout>,
+) -> Explanation {
+    let waits = pause.iter().flat_map(|pause| &pause.waits_for);
     let is_about = |wait: &&WaitsFor| {
         let finding = wait.check.as_ref();
         finding.is_some_and(|finding| finding.reason.is_about(&explanation.node))
     };
-    let about: Vec<WaitsFor> = waits.iter().filter(is_about).cloned().collect();
+    let about: Vec<WaitsFor> = waits.filter(is_about).cloned().collect();
     explanation.waits_for.extend(about);
+    explanation.waits_since = pause.as_ref().and_then(|pause| waits_since(live, pause));
+    explanation.pause = pause;
     explanation
 }
 
@@ -298,6 +322,8 @@ fn explained(
         wave_name: None,
         is_later: false,
         waits_for: Vec::new(),
+        pause: None,
+        waits_since: None,
         reasons: plan.reasons.to_vec(),
         logs: Vec::new(),
     })

@@ -32,6 +32,8 @@ struct NodePlanner<'a> {
     last_good: Option<&'a RevisionHash>,
     /// The times for which pods must have been Ready.
     availability: Availability,
+    /// Whether outdated pods stay, because the rollout is paused.
+    is_paused: bool,
     /// Pods that it will release, by node.
     released: HashMap<&'a NodeName, Vec<&'a Pod>>,
     /// Pods that it will adopt.
@@ -96,6 +98,7 @@ pub(super) fn planned_nodes(
             outdated: daemon_set_view.owner.spec.min_ready_seconds,
             updated: policy.min_ready(daemon_set_view.owner.spec).first,
         },
+        is_paused: daemon_set_view.is_paused,
         released,
         adopted: daemon_set_view.pods.adopted.iter().map(|pod| &pod.uid).collect(),
         described,
@@ -244,6 +247,13 @@ impl NodePlanner<'_> {
         outdated: Option<Reason>,
         immediate: Vec<Reason>,
     ) -> NodeDecision {
+        if self.is_paused {
+            let action = if immediate.is_empty() { Action::Wait } else { Action::Delete };
+            return NodeDecision {
+                action,
+                reasons: immediate.into_iter().chain(outdated).collect(),
+            };
+        }
         let strategy = &self.view.owner.spec.update_strategy;
         let (action, main) = match (strategy, obstacle) {
             (UpdateStrategy::OnDelete, _) if immediate.is_empty() => {
@@ -274,7 +284,9 @@ impl NodePlanner<'_> {
     ) -> PodPlan {
         let rolled = match action {
             Action::Replace | Action::Surge => true,
-            Action::Delete => self.view.owner.spec.update_strategy != UpdateStrategy::OnDelete,
+            Action::Delete => {
+                !self.is_paused && self.view.owner.spec.update_strategy != UpdateStrategy::OnDelete
+            }
             Action::Create | Action::Wait | Action::Keep => false,
         };
         let (fate, reason) = match fate {

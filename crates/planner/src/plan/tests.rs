@@ -8,6 +8,7 @@ mod managed_by;
 mod mass_eviction;
 mod nodes;
 mod ownership;
+mod paused;
 mod prune;
 mod rolled;
 mod stale;

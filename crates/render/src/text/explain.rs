@@ -3,6 +3,7 @@
 use anstyle::Style;
 
 use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, TextOptions, style_of};
+use super::status::pause_words;
 use crate::view::{Origin, fate, sentence};
 use planner::plan::{Action, ContainerLog, Explanation, RuleReport, RuleResult};
 
@@ -28,6 +29,8 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
         wave_name,
         is_later,
         waits_for,
+        pause,
+        waits_since,
         reasons,
         logs,
     } = explanation;
@@ -56,6 +59,9 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
     page.gap();
     let line = Line::at(0).styled(style_of(*action), signed(*action)).plain(words).plain(when);
     page.push(if reasons.is_empty() { line } else { line.plain(": ").plain(sentence(reasons)) });
+    if let Some(pause) = pause {
+        page.push(Line::at(INDENT).styled(HALT, pause_words(pause, *waits_since)));
+    }
     if *is_later {
         page.push(Line::at(INDENT).styled(HALT, "other waves come before it"));
     }
@@ -121,7 +127,8 @@ fn action_words(action: Action) -> &'static str {
 mod tests {
     use super::*;
     use crate::examples;
-    use planner::plan::{PodNotReady, Reason};
+    use crate::examples::past::pause;
+    use planner::plan::{PauseState, PodNotReady, Reason};
 
     #[test]
     fn messages_of_the_kubelet_and_container_logs_come_last() {
@@ -167,6 +174,25 @@ mod tests {
 
             - a pod is deleted: nodeSelector disk=ssd does not match (node has disk=hdd)
             ");
+    }
+
+    #[test]
+    fn a_paused_rollout_is_shown_as_in_a_status() {
+        let mut explanation = examples::explanation();
+        explanation.action = Action::Wait;
+        explanation.reasons = vec![Reason::Outdated { revision: None }.into()];
+        explanation.pause = Some(pause(PauseState::Aborted));
+        let text = explain_text(&explanation, &TextOptions::default());
+        insta::assert_snapshot!(text.rsplit_once("\n\n").unwrap().1, @r"
+            ! it waits: runs a revision that no longer exists
+                aborted by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7: `ds-apply undo` rolls back; `ds-apply --retry` resumes when the cause is fixed
+            ");
+        explanation.pause = Some(pause(PauseState::Waiting));
+        explanation.waits_since = Some("2026-08-01T12:00:00Z".parse().unwrap());
+        let text = explain_text(&explanation, &TextOptions::default());
+        let ways = ", waiting since 2026-08-01T12:00:00Z: the next `ds-apply` continues, \
+                    `ds-apply undo` rolls back\n";
+        assert!(text.ends_with(ways), "{text}");
     }
 
     #[test]

@@ -6,9 +6,10 @@ use super::page::{ASIDE, CHANGE, Line, NAME, Page, TextOptions};
 use crate::neutral;
 use crate::view::{Notice, groups};
 use daemonset::model::NodeName;
+use jiff::Timestamp;
 use planner::plan::{
-    Age, Counters, DaemonSetStatusReport, NodeObstacles, PauseState, PolicyProgress, StatusReport,
-    StepPlan, StepState, Zones,
+    Age, Counters, DaemonSetStatusReport, NodeObstacles, PauseState, PausedRollout, PolicyProgress,
+    StatusReport, StepPlan, StepState, Zones,
 };
 use planner::words::{agree, count};
 
@@ -151,9 +152,7 @@ fn details(page: &mut Page, status: &DaemonSetStatusReport, zones: &Zones, optio
             ),
         );
     }
-    let waits = waits_since.map(|since| format!(", waiting since {since}")).unwrap_or_default();
-    let paused = pause.as_ref();
-    remarks.extend(paused.map(|pause| format!("{pause}{waits}: {}", ways_on(pause.state))));
+    remarks.extend(pause.as_ref().map(|pause| pause_words(pause, *waits_since)));
     remarks.extend((!pulling.is_empty()).then(|| pulling_words(pulling)));
     remarks.extend(progress.as_ref().into_iter().flat_map(by_policy));
     remarks.extend(lock.as_ref().map(ToString::to_string));
@@ -209,6 +208,12 @@ fn by_policy(progress: &PolicyProgress) -> Vec<String> {
     });
     let head = format!("by policy {policy}{}:", begun.unwrap_or_default());
     [head].into_iter().chain(lines).collect()
+}
+
+/// A paused or aborted rollout, and what can be done about it.
+pub(super) fn pause_words(pause: &PausedRollout, waits_since: Option<Timestamp>) -> String {
+    let waits = waits_since.map(|since| format!(", waiting since {since}")).unwrap_or_default();
+    format!("{pause}{waits}: {}", ways_on(pause.state))
 }
 
 /// What can be done about a paused or aborted rollout.
