@@ -86,8 +86,8 @@ pub struct DaemonSetStatusReport {
     /// Its lock: held by a run of `ds-apply` in progress, or left over with an expired lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockStatus>,
-    /// The nodes that are not up to date or not available, ordered by name; while paused, by the
-    /// declared update strategy.
+    /// The nodes that are not up to date or not available, ordered by name. While paused, outdated
+    /// pods stay.
     pub obstacles: Vec<NodeObstacles>,
 }
 
@@ -121,7 +121,8 @@ pub fn status_under(
             let (pause, unreadable) = pause_of(Some(live));
             let live = &*as_declared(live, pause.as_ref());
             let daemon_set_view =
-                DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);
+                DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet)
+                    .while_paused(pause.is_some());
             notes.extend(unreadable);
             notes.append(&mut warnings::about(
                 &daemon_set_view,

@@ -338,10 +338,7 @@ impl<'a> RolloutView<'a> {
         let of_pod = match node_view.pod_state {
             PodState::UpdatedAvailable(_) => return Vec::new(),
             PodState::Outdated(pod) | PodState::Several { outdated: Some(pod), .. } => {
-                let declared = self.live.spec.min_ready_seconds;
-                let ailing = ailments(node_view.node, &[pod], declared, self.now);
-                let ailing = ailing.into_iter().filter(|it| !matches!(it, Reason::NodeNotReady(_)));
-                [self.why(node_view, pod)].into_iter().chain(ailing).collect()
+                self.of_outdated(node_view, pod)
             }
             PodState::UpdatedUnavailable(pod) => vec![not_available(pod, self.min_ready)],
             PodState::Several { updated: _, outdated: None } => Vec::new(),
@@ -360,6 +357,16 @@ impl<'a> RolloutView<'a> {
             (NodeStanding::Ready | NodeStanding::Skipped, other) => other,
         };
         of_node.into_iter().chain(of_pod).collect()
+    }
+
+    /// The reasons of an outdated pod that the run leaves: it is not deleted, wherever it runs.
+    fn of_outdated(&self, node_view: &NodeView<'_>, pod: &Pod) -> Vec<Reason> {
+        let obstacle = node_view.obstacle.clone();
+        let misscheduled = obstacle.map(|obstacle| Reason::Misscheduled { obstacle });
+        let declared = self.live.spec.min_ready_seconds;
+        let ailing = ailments(node_view.node, &[pod], declared, self.now);
+        let ailing = ailing.into_iter().filter(|it| !matches!(it, Reason::NodeNotReady(_)));
+        [self.templates.outdated(pod)].into_iter().chain(misscheduled).chain(ailing).collect()
     }
 }
 

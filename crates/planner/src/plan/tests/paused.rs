@@ -46,6 +46,25 @@ fn explained(snapshot: &Snapshot, node: &str) -> String {
     format!("{:?} {}, pod {}", shown.action, codes.join(","), pods.join(" and "))
 }
 
+/// Where no new pod may start, too.
+#[test]
+fn no_pod_of_a_paused_rollout_has_the_status_deleted() {
+    let status = status(&paused(PauseState::Paused), |_| true);
+    let obstacles = status.daemon_sets[0].obstacles.iter();
+    let shown = obstacles.map(|NodeObstacles { node, reasons }| {
+        let reasons: Vec<String> = reasons.iter().map(Coded::to_string).collect();
+        format!("{node}: {}", reasons.join("; "))
+    });
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [
+            "node-1: runs revision 1; its pod keeps running; a new pod may not start here: taint \
+             gpu=a100:NoSchedule is not tolerated",
+            "node-2: runs revision 1",
+        ]
+    );
+}
+
 /// A waiting rollout continues, so its own template is the target. An aborted one does not.
 #[test]
 fn no_pod_of_a_paused_rollout_is_explained_as_deleted() {

@@ -8,7 +8,7 @@ use crate::plan::Reason;
 use crate::rollout::next_deletes::max_deletes;
 use crate::rollout::{Cost, Event, Outcome, PauseReason, Report};
 use daemonset::controller::test_cluster::taint;
-use daemonset::model::{Deadline, IntOrPercent, PodReadiness, SkipUnreadyNodes};
+use daemonset::model::{Deadline, IntOrPercent, OnFailure, PodReadiness, SkipUnreadyNodes};
 
 /// The first deletes in order, with their cost.
 fn first_deletes(sim: Sim) -> Vec<(String, Cost)> {
@@ -215,6 +215,23 @@ fn dead_nodes_block_neither_the_rest_nor_restoring_the_strategy() {
     run.sim.cluster.make_all_ready();
     run.pass(60);
     assert_eq!(run.images(), [("v2".to_owned(), 60)].into());
+}
+
+/// A run that ends deletes nothing.
+#[test]
+fn a_pod_where_no_new_one_may_start_is_left_running() {
+    let mut sim = Sim::of(6, &json!(2));
+    sim.fate("v2", Fate::NoImage);
+    let mut run = Run::apply(sim, "v2").with(|task| task.policy.on_failure = OnFailure::Pause);
+    run.look();
+    run.until(|run| run.deletes.len() >= 2);
+    run.sim.cluster.nodes[5].taints = [taint("gpu:NoSchedule")].into();
+    let run = run.finish();
+    assert_eq!(run.deletes.len(), 2, "{}", run.outcome());
+    let left = &run.ended.as_ref().unwrap().left["node-5"];
+    let why = "its pod keeps running; a new pod may not start here: taint gpu:NoSchedule is not \
+               tolerated";
+    assert_eq!(left.iter().map(ToString::to_string).collect::<Vec<_>>(), ["runs revision 1", why]);
 }
 
 #[test]
