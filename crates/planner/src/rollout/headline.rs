@@ -27,11 +27,16 @@ impl Ending {
         let Some(failed) = self.outcome.failed() else { return 0 };
         let lacks = |(node, reasons): &(&NodeName, &Vec<Reason>)| {
             !failed.contains_key(*node)
-                && !reasons.iter().any(|it| matches!(it, Reason::SkippedUnreadyNode(_)))
+                && !reasons.iter().any(is_skipped)
                 && reasons.iter().any(is_unavailable)
         };
         if failed.is_empty() { 0 } else { self.left.iter().filter(lacks).count() }
     }
+}
+
+/// Whether a node with this reason is skipped, because it is not Ready.
+fn is_skipped(reason: &Reason) -> bool {
+    matches!(reason, Reason::SkippedUnreadyNode(_) | Reason::NodeNotReady(_))
 }
 
 /// Whether a node with this reason has no available pod.
@@ -77,6 +82,7 @@ mod tests {
     fn nodes_that_are_not_available_are_counted_next_to_those_that_failed() {
         let not_ready = || Reason::NotAvailableYet { min_ready_seconds: 10 };
         let skipped = || Reason::SkippedUnreadyNode(Box::default());
+        let lost = || Reason::NodeNotReady(Box::default());
         let failure = || PodFailure::NoPod { seconds: 600, message: None };
         let [a, b, c, d] = ["a", "b", "c", "d"].map(NodeName::from);
         for (failed, left, want) in [
@@ -84,6 +90,7 @@ mod tests {
             (1, vec![(a.clone(), vec![not_ready()])], ""),
             (1, vec![(b.clone(), vec![Reason::Outdated { revision: None }])], ""),
             (1, vec![(b.clone(), vec![skipped(), not_ready()])], ""),
+            (1, vec![(b.clone(), vec![lost(), not_ready()])], ""),
             (1, vec![(b.clone(), vec![not_ready()])], "; 1 more node has no available pod"),
             (
                 1,

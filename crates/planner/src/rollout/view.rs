@@ -348,7 +348,9 @@ impl<'a> RolloutView<'a> {
         };
         let of_node = match (node_view.node_standing, node_not_ready(node_view.readiness, self.now))
         {
-            (NodeStanding::Skipped, Some(Reason::NodeNotReady(node))) => {
+            (NodeStanding::Skipped, Some(Reason::NodeNotReady(node)))
+                if node_view.has_outdated_pod() =>
+            {
                 Some(Reason::SkippedUnreadyNode(node))
             }
             (NodeStanding::Counted, _) => {

@@ -217,6 +217,20 @@ fn dead_nodes_block_neither_the_rest_nor_restoring_the_strategy() {
     assert_eq!(run.images(), [("v2".to_owned(), 60)].into());
 }
 
+/// It gets no other pod when it is Ready again.
+#[test]
+fn a_dead_node_that_has_its_new_pod_is_only_not_ready() {
+    let one = SkipUnreadyNodes { max: IntOrPercent::Int(1) };
+    let mut done = Run::apply(Sim::of(6, &json!(2)), "v2")
+        .with(|task| task.policy.skip_unready_nodes = one)
+        .finish();
+    done.sim.set_ready(2, false);
+    let run = done.again("v2").finish();
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 0));
+    let left = &run.ended.as_ref().unwrap().left["node-2"];
+    assert!(matches!(left[..], [Reason::NodeNotReady(_), Reason::PodNotReady(_)]), "{left:?}");
+}
+
 /// A run that ends deletes nothing.
 #[test]
 fn a_pod_where_no_new_one_may_start_is_left_running() {
