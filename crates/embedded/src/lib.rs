@@ -59,6 +59,7 @@
 //! | a lost node gets its `NoExecute` taint within 5 s | upstream taints one node in ten seconds per zone, and fewer when many are lost; its zones are not modelled |
 //! | pressure on a node's memory, disk or processes causes no taint | no component here reports any |
 //! | a node that is not Ready in the snapshot has a dead kubelet, and kubelets write no heartbeats | a snapshot does not contain the cause; heartbeats would be most of the traffic |
+//! | a pod of the snapshot whose containers have just started becomes ready at the time that is known for its images; an older one that is not ready stays so | a snapshot does not contain the cause |
 //! | the scheduler counts neither resources nor ports, and binds only pods that are bound to one node by affinity | the slim pods of a snapshot have no requests; pods of other owners stay as they are |
 //! | of Kubernetes events, only the warnings of the DaemonSet controller | thousands of pods would report success |
 

@@ -106,14 +106,37 @@ impl Kubelets {
         } else if pod.phase == PodPhase::Pending && pod.container_failure.is_none() {
             return self.begin(object, pod, node, moment);
         } else {
-            Doing::Staying
+            self.found_starting(object, pod, node, moment).unwrap_or(Doing::Staying)
         };
-        let ends = if let Doing::Ending(at) = doing { Some(at) } else { None };
+        let next = match &doing {
+            Doing::Living { life, plan, .. } => life.next(plan).map(|next| next.max(moment.now)),
+            Doing::Ending(at) => Some(*at),
+            Doing::Staying => None,
+        };
         self.pods
             .insert(object.key().clone(), Held { uid: pod.uid.clone(), node: node.clone(), doing });
-        if let Some(at) = ends {
+        if let Some(at) = next {
             moment.agenda.add(at, Work::Kubelet(object.key().clone()));
         }
+    }
+
+    /// The state of a pod whose containers run for the first time, and become ready at the time that
+    /// is known for its images. `None` if that time is over: something keeps it from becoming ready.
+    fn found_starting(
+        &self,
+        object: &Object,
+        pod: &Pod,
+        node: &NodeName,
+        moment: &Moment<'_>,
+    ) -> Option<Doing> {
+        let is_first = pod.restarts == 0 && pod.container_failure.is_none();
+        let created = pod.created.filter(|_| is_first && pod.phase == PodPhase::Running)?;
+        let plan = self.plan(object, node, moment);
+        let started = pod.containers_changed.map_or(moment.now, Timestamp::from);
+        let mut life = Life::at(Stage::Running, started);
+        life.since = Timestamp::from(created) + plan.creating;
+        let is_starting = life.since + plan.ready > moment.now && !plan.starts_nothing;
+        is_starting.then_some(Doing::Living { life, plan, reported: true })
     }
 
     /// Handles an event of a pod.

@@ -4,6 +4,7 @@ mod ending;
 mod garbage;
 mod nodes;
 mod rolling;
+mod starting;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
