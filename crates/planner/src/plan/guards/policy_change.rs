@@ -1,5 +1,5 @@
 //! Guard of a pull request that deletes or loosens its own RolloutPolicy: the limits before and
-//! after the merge.
+//! after the merge, if they differ.
 
 use crate::plan::document::{DaemonSetPlan, Guard, GuardCode, Strategy};
 use crate::words::grouped;
@@ -19,10 +19,14 @@ pub(super) fn policy_change(plan: &DaemonSetPlan, desired: &DesiredDaemonSet) ->
     };
     let before = pace(plan.strategy, desired.policy.as_deref().map(|policy| &policy.spec));
     let after = pace(plan.strategy, after.as_deref().map(|policy| &policy.spec));
+    let limits = if before == after {
+        String::new()
+    } else {
+        format!(" Before the merge: {before}; after: {after}.")
+    };
     let message = format!(
-        "the change loosens the RolloutPolicy that applies to it ({what}). Before the merge: \
-         {before}; after: {after}. This plan uses the policy from before the merge; \
-         have its owners review the policy change separately"
+        "the change loosens the RolloutPolicy that applies to it ({what}).{limits} This plan uses the \
+         policy from before the merge; have its owners review the policy change separately"
     );
     Some(plan.guard(GuardCode::PolicyChange, message, None, Vec::new()))
 }
