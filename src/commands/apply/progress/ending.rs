@@ -7,7 +7,7 @@ use daemonset::model::{DaemonSetKey, NodeName};
 use planner::plan::Reason;
 use planner::rollout::{Arrival, Ending, Interference, Outcome, PauseReason, Report, RolledBack};
 use planner::steps::WaitsFor;
-use planner::words::count;
+use planner::words::{agree, count};
 
 /// Number of nodes that are listed in one message.
 const NAMED: usize = 20;
@@ -47,7 +47,7 @@ impl Arrivals {
         let Self { created, surged, recreated } = *self;
         [
             (surged, "got the new pod next to the old one"),
-            (created, "got their first pod"),
+            (created, agree(created, "got its first pod", "got their first pod")),
             (recreated, "got a pod again from the controller"),
         ]
         .into_iter()
@@ -261,6 +261,13 @@ mod tests {
         let words = words_of(&ending, &Arrivals::default(), &Evidence::default());
         let ways = ways(&ending, &DaemonSetKey::new("log", "agent"), SuggestedUndo::Previous);
         words.into_iter().chain(ways).collect()
+    }
+
+    #[test]
+    fn one_node_has_its_own_words() {
+        let words = |created| Arrivals { created, ..Arrivals::default() }.words();
+        assert_eq!(words(1), ["1 node got its first pod"]);
+        assert_eq!(words(2), ["2 nodes got their first pod"]);
     }
 
     #[test]
