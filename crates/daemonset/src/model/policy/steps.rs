@@ -33,7 +33,7 @@ pub struct PolicyStep {
     #[serde(default)]
     pub approve: bool,
     /// Time for which all its new pods must stay Ready, without a restart, before the next step
-    /// begins, such as `30m` or `1h`.
+    /// begins or the rollout ends, such as `30m` or `1h`.
     #[serde(default)]
     pub soak: Soak,
 }
@@ -85,7 +85,8 @@ pub struct Domains {
     /// The domains that come first, in this order; the others follow by name.
     #[serde(default)]
     pub first: Vec<String>,
-    /// Time for which the new pods of a domain must stay Ready before the next domain begins.
+    /// Time for which the new pods of a domain must stay Ready before the next domain or step
+    /// begins, or the rollout ends.
     #[serde(default)]
     pub soak: Soak,
 }
