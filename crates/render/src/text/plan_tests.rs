@@ -208,6 +208,15 @@ fn a_wave_of_different_pods_groups_them() {
 }
 
 #[test]
+fn a_wave_of_deletes_has_no_new_pods() {
+    let reason = Reason::DeletedNotRecreated { obstacle: wrong_disk("hdd") };
+    let gone = zone("c", 2, &[], Action::Delete, &reason);
+    let gone = updated("agent", vec![new_image()]).with_wave(1, "all nodes", gone);
+    let text = text(&plan(vec![gone]));
+    assert!(text.contains("    2 nodes, at most 1 at a time\n"), "{text}");
+}
+
+#[test]
 fn waves_with_names() {
     let mut surging = updated("agent", vec![new_image()]);
     surging.strategy = Strategy::RollingUpdate { max_unavailable: 0, max_surge: 5, desired: 412 };

@@ -286,11 +286,14 @@ impl<'a> OwnedField<'a> {
 
 impl<'a> WaveView<'a> {
     fn of(wave: &'a Wave, groups: Vec<NodeGroup<'a>>, revision: &RevisionPlan) -> Self {
+        let only_deletes =
+            !groups.is_empty() && groups.iter().all(|group| group.key == Action::Delete);
+        let stays_up = if only_deletes { String::new() } else { stays_up(wave) };
         Self {
             index: wave.index,
             name: None,
             nodes: wave.nodes.len(),
-            pace: format!("{}{}", pace(wave), stays_up(wave)),
+            pace: format!("{}{stays_up}", pace(wave)),
             rounds_words: rounds(wave),
             is_plain: runs_current(&groups, revision),
             groups,
