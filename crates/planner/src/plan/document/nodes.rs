@@ -48,7 +48,8 @@ pub struct Wave {
     /// Seconds that a new pod must be Ready to count as available.
     #[serde(default)]
     pub min_ready_seconds: MinReady,
-    /// Seconds for which its new pods must stay up before the next domain begins.
+    /// Seconds for which its new pods must stay up before the next domain begins, or the
+    /// rollout ends.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub soak_seconds: u32,
     /// Its nodes, in the order in which they become candidates.
