@@ -27,12 +27,12 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
         action,
         wave,
         wave_name,
-        is_later,
-        waits_for,
-        pause,
-        waits_since,
+        is_later: _,
+        waits_for: _,
+        pause: _,
+        waits_since: _,
         reasons,
-        logs,
+        logs: _,
     } = explanation;
     let mut page = Page::default();
     let title = Line::at(0).styled(NAME, daemon_set).plain(" on node ").styled(NAME, node);
@@ -59,6 +59,13 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
     page.gap();
     let line = Line::at(0).styled(style_of(*action), signed(*action)).plain(words).plain(when);
     page.push(if reasons.is_empty() { line } else { line.plain(": ").plain(sentence(reasons)) });
+    remarks(&mut page, explanation);
+    page.write(*options)
+}
+
+/// What the action waits for, and details of the pods.
+fn remarks(page: &mut Page, explanation: &Explanation) {
+    let Explanation { is_later, waits_for, pause, waits_since, reasons, logs, .. } = explanation;
     if let Some(pause) = pause {
         page.push(Line::at(INDENT).styled(HALT, pause_words(pause, *waits_since)));
     }
@@ -74,7 +81,6 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
     for line in logs.iter().flat_map(ContainerLog::lines_shown) {
         page.push(Line::at(INDENT).whole().plain(line));
     }
-    page.write(*options)
 }
 
 fn rule_lines(page: &mut Page, rules: &[RuleReport]) {
