@@ -1,12 +1,13 @@
 //! The status of DaemonSets: kubectl's table, then details that the table does not show.
 
+use jiff::Timestamp;
+
 use super::nodes::{group_line, reason_column};
 use super::notices;
 use super::page::{ASIDE, CHANGE, Line, NAME, Page, TextOptions};
 use crate::neutral;
 use crate::view::{Notice, groups};
 use daemonset::model::NodeName;
-use jiff::Timestamp;
 use planner::plan::{
     Age, Counters, DaemonSetStatusReport, NodeObstacles, PauseState, PausedRollout, PolicyProgress,
     StatusReport, StepPlan, StepState, Zones,
