@@ -76,6 +76,8 @@ fn what_a_pull_request_removes_is_a_warning_while_it_is_live() {
     let mut gone = live.clone();
     gone.daemon_sets.clear();
     let removed = BTreeSet::from([key.clone()]);
+    let renamed =
+        [DesiredDaemonSet { key: DaemonSetKey::new("default", "bar"), ..desired(&cluster) }];
     let other = BTreeSet::from([DaemonSetKey::new("default", "other")]);
     for (snapshot, removed, warned) in [
         (&live, &removed, true),
@@ -84,7 +86,7 @@ fn what_a_pull_request_removes_is_a_warning_while_it_is_live() {
         (&terminating, &removed, false),
         (&gone, &removed, false),
     ] {
-        let plan = plan(Input { base: Some(&[]), removed, ..Input::of(snapshot, &[]) });
+        let plan = plan(Input { base: Some(&[]), removed, ..Input::of(snapshot, &renamed) });
         let about: Vec<_> =
             plan.warnings.iter().filter(|it| it.code == "removedFromSource").collect();
         let names: Vec<_> = about.iter().map(|it| it.daemon_set.clone().unwrap()).collect();
