@@ -5,16 +5,11 @@
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 
 use super::annotations::Annotations;
 use super::invocation::Invocation;
-use super::warnings;
-
-/// Whether a line of a rollout could not be written: reported once, as there is one standard output.
-static IS_UNWRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Writes text to the two streams.
 #[derive(Clone, Copy, Debug)]
@@ -95,16 +90,6 @@ impl Printer {
         }
         let mut stream = BufWriter::new(AutoStream::new(io::stdout().lock(), self.color));
         forgiving(write!(stream, "{text}").and_then(|()| stream.flush()))
-    }
-
-    /// As [`out`](Self::out), for a line about a rollout. A failed write does not stop a rollout: the
-    /// first one is a warning.
-    pub(super) fn out_of_rollout(self, text: impl fmt::Display) {
-        if let Err(error) = self.out(text)
-            && !IS_UNWRITTEN.swap(true, Ordering::Relaxed)
-        {
-            warnings::print_unwritten(&error, self);
-        }
     }
 
     /// What [`out`](Self::out) writes to, as a stream, for large data.

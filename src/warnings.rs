@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::{WARNING, paragraph};
 use super::printer::Printer;
@@ -146,10 +146,17 @@ pub(super) fn print_undelivered(left: usize, posted: usize, problem: &str, print
     print(&[plain("notificationNotDelivered", message)], printer);
 }
 
-/// Warns about lines of a rollout that standard output does not take.
-pub(super) fn print_unwritten(error: &io::Error, printer: Printer) {
-    let message = format!("cannot write to standard output: {error}; this does not stop the run");
-    print(&[plain("outputNotWritten", message)], printer);
+/// Whether a line about a rollout could not be written: reported once, as there is one standard output.
+static IS_UNWRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// Prints a line about a rollout. A failed write does not stop a rollout: the first one is a warning.
+pub(super) fn print_in_rollout(text: impl fmt::Display, printer: Printer) {
+    let Err(error) = printer.out(text) else { return };
+    if !IS_UNWRITTEN.swap(true, Ordering::Relaxed) {
+        let message =
+            format!("cannot write to standard output: {error}; this does not stop the run");
+        print(&[plain("outputNotWritten", message)], printer);
+    }
 }
 
 /// Age from which a recording is old: pods and nodes have changed since.

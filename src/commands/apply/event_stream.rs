@@ -9,6 +9,7 @@ use crate::notifications::Notifications;
 use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
+use crate::warnings;
 use daemonset::model::DaemonSetKey;
 use planner::plan::{ApiVersion, Plan};
 use planner::rollout::{RunEvent, RunEventData, RunEventKind, Secrets};
@@ -60,7 +61,7 @@ impl EventStream {
         if let Some(printer) = self.printer {
             let event = self.document(time, of, message, event);
             if let Ok(line) = render::json_line(&event) {
-                printer.out_of_rollout(line);
+                warnings::print_in_rollout(line, printer);
             }
         }
     }

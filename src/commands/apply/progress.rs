@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
+use crate::warnings;
 use cluster::LockWait;
 use daemonset::model::DaemonSetKey;
 use planner::plan::LockStatus;
@@ -204,7 +205,7 @@ impl<'a> ProgressReporter<'a> {
 
     fn line(&self, now: Timestamp, text: &str) {
         let line = format!("{} {}  {}\n", Clock(now), self.key, neutral::line(text));
-        let print = || self.printer.out_of_rollout(line);
+        let print = || warnings::print_in_rollout(line, self.printer);
         match &self.bar {
             Some(bar) => bar.above(print),
             None => print(),
