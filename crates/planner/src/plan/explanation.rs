@@ -19,6 +19,7 @@ use super::policy_progress::{self, is_rolled, rolled_out};
 use super::reason::Reason;
 use super::waves::Schedule;
 use super::{applied, object, plan};
+use crate::checks::CheckFinding;
 use crate::steps::WaitsFor;
 use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
@@ -256,13 +257,15 @@ fn with_pause(
     live: &DaemonSet,
     pause: Option<PausedRollout>,
 ) -> Explanation {
-    let waits = pause.iter().flat_map(|pause| &pause.waits_for);
-    let is_about = |wait: &&WaitsFor| {
-        let finding = wait.check.as_ref();
-        finding.is_some_and(|finding| finding.reason.is_about(&explanation.node))
-    };
-    let about: Vec<WaitsFor> = waits.filter(is_about).cloned().collect();
-    explanation.waits_for.extend(about);
+    let is_about = |finding: &CheckFinding| finding.reason.is_about(&explanation.node);
+    let pause = pause.map(|mut pause| {
+        // A check of other nodes says nothing about this one.
+        pause.waits_for.retain(|wait| wait.check.as_deref().is_none_or(is_about));
+        pause
+    });
+    let checked = pause.iter().flat_map(|pause| &pause.waits_for).filter(|it| it.check.is_some());
+    let checked: Vec<WaitsFor> = checked.cloned().collect();
+    explanation.waits_for.extend(checked);
     explanation.waits_since = pause.as_ref().and_then(|pause| waits_since(live, pause));
     explanation.pause = pause;
     explanation
