@@ -165,20 +165,30 @@ fn a_policy_that_does_not_select_the_daemon_set_is_reported() {
     assert!(run.stderr.contains("policy.yaml:1:1: unknown kind `Rolloutpolicy`"), "{run}");
 }
 
+/// A fault, in `faults.yaml`.
+fn write_fault(sandbox: &Sandbox, fault: &str) {
+    let head = "apiVersion: ds-plan.dev/v1alpha1\nkind: Faults";
+    sandbox.write("faults.yaml", format!("{head}\n{fault}\n"));
+}
+
+/// Checks the exit code of a run, and on how many nodes it replaced the pod in the last state, which
+/// becomes the last one. Returns its output.
+fn ends(sandbox: &Sandbox, command: &str, code: i32, nodes: usize) -> String {
+    let files = "--rehearse --seed 1 --snapshot now.json --save now.json";
+    let run = sandbox.ds_apply(&format!("{command} {files}"));
+    assert_eq!((run.code, replaced(&run).len()), (Some(code), nodes), "{command}: {run}");
+    run.to_string()
+}
+
 /// Also for a schedule of `roll`: without `--retry`, the template is replaced on no further node.
 #[test]
 fn a_template_whose_roll_failed_needs_retry() {
     let sandbox = sandbox(POLICY);
-    let fault = "{fault: neverPulls, image: 'registry.example/agent:2'}";
-    let faults = format!("apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\nimages: [{fault}]\n");
-    sandbox.write("faults.yaml", faults);
+    write_fault(&sandbox, "images: [{fault: neverPulls, image: 'registry.example/agent:2'}]");
     let run = |flags: &str, code: i32, nodes: usize| {
         // The pod that has failed does not use up the budget, which would be another guard.
         let pace = "--max-unavailable 2 --fault faults.yaml";
-        let files = "--rehearse --seed 1 --snapshot now.json --save now.json";
-        let run = sandbox.ds_apply(&format!("{flags} {pace} {files}"));
-        assert_eq!((run.code, replaced(&run).len()), (Some(code), nodes), "{flags}: {run}");
-        run.to_string()
+        ends(&sandbox, &format!("{flags} {pace}"), code, nodes)
     };
     run("roll logging/agent", 4, 1);
     for again in ["roll logging/agent", "step logging/agent --count 2"] {
@@ -196,14 +206,10 @@ fn a_template_whose_roll_failed_needs_retry() {
 fn a_template_that_fails_on_its_last_node_needs_retry_too() {
     let sandbox = sandbox(&POLICY[..POLICY.find("  domains").unwrap()]);
     let fault = "{fault: neverPulls, image: 'registry.example/agent:2', nodes: {names: [c-1]}}";
-    let faults = format!("apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\nimages: [{fault}]\n");
-    sandbox.write("faults.yaml", faults);
+    write_fault(&sandbox, &format!("images: [{fault}]"));
     let roll = |flags: &str, code: i32, nodes: usize| {
-        let all = "--max-unavailable 7 --ramp none --fault faults.yaml";
-        let files = "--rehearse --seed 1 --snapshot now.json --save now.json";
-        let run = sandbox.ds_apply(&format!("roll logging/agent {all} {files} {flags}"));
-        assert_eq!((run.code, replaced(&run).len()), (Some(code), nodes), "{flags}: {run}");
-        run.to_string()
+        let all = "roll logging/agent --max-unavailable 7 --ramp none --fault faults.yaml";
+        ends(&sandbox, &format!("{all} {flags}"), code, nodes)
     };
     roll("", 4, 7);
     let refused = roll("", 6, 0);
@@ -219,14 +225,10 @@ fn a_template_whose_last_gate_failed_needs_retry_too() {
         "{head}  gates: [{{name: quiet, http: {{url: 'https://x.example'}}}}]\n  \
          steps: [{{name: all, nodes: 100%, soak: 10m}}]\n"
     ));
-    let fault = "{check: quiet, from: 0s, to: 300h, answer: fail}";
-    let faults = format!("apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\nchecks: [{fault}]\n");
-    sandbox.write("faults.yaml", faults);
+    write_fault(&sandbox, "checks: [{check: quiet, from: 0s, to: 300h, answer: fail}]");
     let roll = |flags: &str, code: i32, nodes: usize| {
-        let all = "--max-unavailable 7 --ramp none --policy policy.yaml --wait 1h";
-        let files = "--rehearse --seed 1 --snapshot now.json --save now.json";
-        let run = sandbox.ds_apply(&format!("roll logging/agent {all} {files} {flags}"));
-        assert_eq!((run.code, replaced(&run).len()), (Some(code), nodes), "{flags}: {run}");
+        let all = "roll logging/agent --max-unavailable 7 --ramp none";
+        ends(&sandbox, &format!("{all} --policy policy.yaml --wait 1h {flags}"), code, nodes)
     };
     roll("--fault faults.yaml", 4, 7);
     roll("", 6, 0);

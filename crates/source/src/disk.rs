@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::file_collector::FileCollector;
+use super::file_collector::{FileCollector, Reached};
 use super::tree::{ContentId, Entry, Item, SEARCH_LIMIT, Tree};
 use super::{Environment, Error, FILE_LIMIT, FileName, Origin, Read, STANDARD_INPUT};
 use super::{location, shown};
@@ -37,7 +37,7 @@ pub(super) fn read(
                 let Environment { stdin, streams, .. } = &mut *environment;
                 let bytes = streams
                     .content(Path::new(STDIN), || read_bounded(&mut **stdin, STANDARD_INPUT))?;
-                collector.named_content(STANDARD_INPUT, bytes)?;
+                collector.content(STANDARD_INPUT, bytes, Reached::Named)?;
             }
             FileName::Path(path) => {
                 named(path, recursive, &mut collector, environment)?;
@@ -74,13 +74,13 @@ fn named(
         collector.folder(&Disk, folder, folder_name(&path), recursive)
     } else if kind.is_file() {
         let file = full.canonicalize().map_err(|source| not_read(&path, source))?;
-        collector.named_file(&Disk, &file, &path)
+        collector.file(&Disk, &file, &path, Reached::Named)
     } else if is_open_already(given) {
         let bytes = environment.streams.content(given, || {
             let stream = fs::File::open(&full).map_err(|source| not_read(&path, source))?;
             read_bounded(stream, &path)
         })?;
-        collector.named_content(&path, bytes)
+        collector.content(&path, bytes, Reached::Named)
     } else {
         Err(Error::Special { path })
     }

@@ -42,6 +42,15 @@ const LIMITS: Limits = Limits {
     links: 1_000,
 };
 
+/// How a file or content was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// The user has named it: it is also kept if it is unwanted.
+    Named,
+    /// It was found in a folder or a commit, or rendered.
+    Found,
+}
+
 /// The result of searching a file.
 #[derive(Clone, Debug)]
 enum Searched {
@@ -106,43 +115,23 @@ impl<'w> FileCollector<'w> {
         tree: &T,
         file: &T::File,
         path: &str,
-    ) -> Result<(), Error> {
-        self.add_file(tree, file, path, false)
-    }
-
-    /// As [`file`](Self::file), for one that the user has named.
-    pub(super) fn named_file<T: Tree>(
-        &mut self,
-        tree: &T,
-        file: &T::File,
-        path: &str,
-    ) -> Result<(), Error> {
-        self.add_file(tree, file, path, true)
-    }
-
-    fn add_file<T: Tree>(
-        &mut self,
-        tree: &T,
-        file: &T::File,
-        path: &str,
-        is_named: bool,
+        reached: Reached,
     ) -> Result<(), Error> {
         if self.seen.insert(tree.identity(file, path)) {
-            let searched = self.search(tree, file, path, is_named)?;
+            let searched = self.search(tree, file, path, reached)?;
             self.add(path, searched)?;
         }
         Ok(())
     }
 
-    /// Adds content that was rendered.
-    pub(super) fn content(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Error> {
-        let searched = self.search_bytes(bytes, false);
-        self.add(path, searched)
-    }
-
-    /// Adds the content of a stream that the user has named.
-    pub(super) fn named_content(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Error> {
-        let searched = self.search_bytes(bytes, true);
+    /// Adds content that was read elsewhere.
+    pub(super) fn content(
+        &mut self,
+        path: &str,
+        bytes: Vec<u8>,
+        reached: Reached,
+    ) -> Result<(), Error> {
+        let searched = self.search_bytes(bytes, reached);
         self.add(path, searched)
     }
 
@@ -182,7 +171,7 @@ impl<'w> FileCollector<'w> {
         tree: &T,
         file: &T::File,
         path: &str,
-        is_named: bool,
+        reached: Reached,
     ) -> Result<Searched, Error> {
         let id = tree.content_id(file);
         if let Some(searched) = id.and_then(|id| self.known.get(&id)) {
@@ -191,7 +180,7 @@ impl<'w> FileCollector<'w> {
         let searched = match tree.load(file, path) {
             Ok(bytes) => {
                 self.searched_bytes += bytes.len();
-                self.search_bytes(bytes, is_named)
+                self.search_bytes(bytes, reached)
             }
             Err(Error::TooLarge { .. }) => Searched::TooLarge,
             Err(error) => return Err(error),
@@ -208,10 +197,11 @@ impl<'w> FileCollector<'w> {
         Ok(searched)
     }
 
-    fn search_bytes(&self, bytes: Vec<u8>, is_named: bool) -> Searched {
+    fn search_bytes(&self, bytes: Vec<u8>, reached: Reached) -> Searched {
         if !(self.wanted)(&bytes) {
             let is_lfs_pointer = is_lfs_pointer(&bytes);
             // Of a pointer, the warning says enough.
+            let is_named = reached == Reached::Named;
             let is_kept = is_named && !is_lfs_pointer && bytes.len() <= FILE_LIMIT;
             Searched::Unwanted { is_lfs_pointer, named: is_kept.then_some(bytes) }
         } else if bytes.len() > FILE_LIMIT {
@@ -283,7 +273,9 @@ impl<'w> FileCollector<'w> {
                 (Item::Folder(folder), within) => {
                     below.push(Pending { folder, path: path(), depth: above.depth + 1, within });
                 }
-                (Item::File(file), None) if is_manifest => self.file(tree, &file, &path())?,
+                (Item::File(file), None) if is_manifest => {
+                    self.file(tree, &file, &path(), Reached::Found)?;
+                }
                 (Item::File(file), Some(index)) if is_manifest => {
                     self.file_left_out(tree, &file, &path(), index)?;
                 }
@@ -317,7 +309,9 @@ impl<'w> FileCollector<'w> {
         path: &str,
         index: usize,
     ) -> Result<(), Error> {
-        let Searched::Wanted(bytes) = self.search(tree, file, path, false)? else { return Ok(()) };
+        let Searched::Wanted(bytes) = self.search(tree, file, path, Reached::Found)? else {
+            return Ok(());
+        };
         self.count_bytes(bytes.len())?;
         self.found.unrendered[index].files.push(ManifestFile { path: path.into(), bytes });
         Ok(())

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use git2::Repository;
 
 use super::fetch::{self, Fetched};
-use super::file_collector::FileCollector;
+use super::file_collector::{FileCollector, Reached};
 use super::kustomize::{self, Rendered};
 use super::location::{self, Location};
 use super::objects::Objects;
@@ -166,7 +166,7 @@ impl Opened {
         let Rendered { bytes, files } = kustomize::render(objects, &folder, settings)?;
         let mut collector = FileCollector::new(wanted);
         let name = format!("{} (rendered)", from_top(&folder));
-        collector.content(&name, kustomize::only(&bytes, wanted))?;
+        collector.content(&name, kustomize::only(&bytes, wanted), Reached::Found)?;
         let mut found = collector.finish(|| format!("`{name}`"))?;
         found.warnings.extend(worktree::difference(
             &self.repository,

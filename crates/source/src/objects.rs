@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, TreeEntry};
 
-use super::file_collector::{FileCollector, join};
+use super::file_collector::{FileCollector, Reached, join};
 use super::tree::{ContentId, Entry, Item, SEARCH_LIMIT, Tree};
 use super::{Error, FILE_LIMIT, revision, shown};
 
@@ -78,7 +78,7 @@ impl<'r> Objects<'r> {
         let path = shown::path(path);
         match item {
             Item::Folder(id) => collector.folder(self, *id, &path, true),
-            Item::File(id) => collector.file(self, id, &path),
+            Item::File(id) => collector.file(self, id, &path, Reached::Found),
             Item::Symlink(_) => Err(Error::PathIsSymlink { path }),
             Item::Submodule => Err(Error::PathIsSubmodule { path }),
             Item::Special => Err(Error::Special { path }),

@@ -237,17 +237,17 @@ impl One<'_> {
         session.run_rollouts(vec![rollout], sharing, self.args.output).await
     }
 
-    /// The same as far as it is known before the lock is taken: perhaps Leases may not be listed.
-    fn may_be_left(&self, snapshot: &Snapshot, live: &DaemonSet) -> bool {
-        let is_unknown = self.extent.is_none() && !snapshot.coverage.leases;
-        is_unknown || self.is_left(snapshot, live)
-    }
-
     /// Whether something of the rollout is left although no pod is outdated: it is under way, or it has
     /// failed, and its pods and gates are judged again.
     fn is_left(&self, snapshot: &Snapshot, live: &DaemonSet) -> bool {
         let is_under_way = || roll_under_way(live, snapshot).is_some();
         self.extent.is_none() && (is_under_way() || self.has_failed(snapshot, live))
+    }
+
+    /// The same as far as it is known before the lock is taken: perhaps Leases may not be listed.
+    fn may_be_left(&self, snapshot: &Snapshot, live: &DaemonSet) -> bool {
+        let is_unknown = self.extent.is_none() && !snapshot.coverage.leases;
+        is_unknown || self.is_left(snapshot, live)
     }
 
     fn has_failed(&self, snapshot: &Snapshot, live: &DaemonSet) -> bool {

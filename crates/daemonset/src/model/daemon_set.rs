@@ -132,7 +132,7 @@ fn ten() -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "WireStrategy")]
 pub enum UpdateStrategy {
-    /// A pod is replaced after it is deleted manually.
+    /// A pod is replaced after it is deleted.
     OnDelete,
     /// The controller replaces pods within a budget.
     RollingUpdate {

@@ -279,7 +279,7 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Strategy {
-    /// Pods are replaced after they are deleted manually.
+    /// Pods are replaced by `ds-apply roll`, or after they are deleted.
     OnDelete,
     /// Pods are replaced within a budget.
     RollingUpdate {

@@ -67,7 +67,8 @@ pub struct Explanation {
     /// What keeps the next wave from beginning, beside the budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<WaitsFor>,
-    /// The rollout that `ds-apply` has paused or aborted; none for the plan of a source.
+    /// The rollout that `ds-apply` has paused or aborted, without its checks of other nodes; none for
+    /// the plan of a source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<PausedRollout>,
     /// The time since which the rollout waits, if it does and that is known.

@@ -20,6 +20,7 @@ use crate::time::{later, next_whole_second};
 use daemonset::controller::start_times::{DEFAULT_START, StartTimes, images};
 use daemonset::model::{
     Calendar, DaemonSetKey, DaemonSetSpec, DesiredDaemonSet, ManagedBy, MinReady, PolicySpec, Ramp,
+    Snapshot,
 };
 use timeline::{Pace, Timeline, timeline};
 
@@ -214,6 +215,19 @@ pub(super) fn node_seconds(
     let min_ready = policy.min_ready(spec);
     let seconds = (STOP + start).as_secs() + u64::from(min_ready.first);
     Some(u32::try_from(seconds).unwrap_or(u32::MAX))
+}
+
+/// The time that a window has to be open for a node, in seconds: as measured, else the progress
+/// deadline. Without windows, nothing is measured.
+pub(super) fn seconds_in_window(
+    policy: &PolicySpec,
+    spec: &DaemonSetSpec,
+    snapshot: &Snapshot,
+) -> u32 {
+    let has_windows = !policy.windows.is_empty() || !policy.exclusions.is_empty();
+    let starts = has_windows.then(|| StartTimes::seen_in(snapshot));
+    let measured = starts.and_then(|starts| node_seconds(policy, spec, &starts));
+    measured.unwrap_or(policy.progress_deadline.0)
 }
 
 /// Duration of each wave of a DaemonSet whose pods need `start` to become Ready.

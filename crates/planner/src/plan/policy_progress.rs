@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::daemon_set::{Rollout, RolloutRequest, rollout, strategy};
 use super::daemon_set_view::DaemonSetView;
 use super::document::{RevisionKind, StepPlan};
-use super::forecast::node_seconds;
+use super::forecast::seconds_in_window;
 use super::nodes::Described;
 use super::pause::{PausedRollout, policy_for};
 use super::reason::Reason;
@@ -27,7 +27,6 @@ use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::revision_data::template_of;
-use daemonset::controller::start_times::StartTimes;
 use daemonset::model::{
     Calendar, DaemonSet, IntOrPercent, PodTemplate, PolicySpec, Revision, RolloutPolicy, Snapshot,
     StepsNote, UpdateStrategy,
@@ -139,9 +138,7 @@ pub(super) fn progress<'a>(
     let policy = &*policy_for(spec, paused, target.spec.template.raw());
     let view = DaemonSetView::of(Owner::from(target), Some(target), snapshot, fleet);
     let has_windows = !policy.windows.is_empty() || !policy.exclusions.is_empty();
-    let starts = has_windows.then(|| StartTimes::seen_in(snapshot));
-    let measured = starts.and_then(|starts| node_seconds(policy, &target.spec, &starts));
-    let node_seconds = measured.unwrap_or(policy.progress_deadline.0);
+    let node_seconds = seconds_in_window(policy, &target.spec, snapshot);
     let request = RolloutRequest {
         strategy: strategy(&view.view()),
         policy,

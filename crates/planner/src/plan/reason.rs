@@ -68,7 +68,8 @@ pub enum Reason {
     LeftToGarbageCollector,
     /// The pod is being deleted.
     Terminating,
-    /// The update strategy is `OnDelete`: the pod is replaced after it is deleted manually.
+    /// The update strategy is `OnDelete`: the pod is replaced by `ds-apply roll`, or after
+    /// it is deleted.
     OnDelete,
     /// The node is not Ready; its pod is skipped and does not count as unavailable.
     SkippedUnreadyNode(Box<NotReadyNode>),

@@ -27,17 +27,19 @@
 //! An outdated pod that became Ready recently is not deleted before it is available. One that became
 //! NotReady recently is not deleted before it is available again or has been NotReady for 60 s. Not here:
 //! whether a new pod has failed (`new_pods`), and restoring the strategy. In files of their own: a surge,
-//! and the images of new pods. Step, domain, wave, ramp and in flight are
+//! the images of new pods, and the other DaemonSets of a shared budget. Step, domain, wave, ramp and in flight are
 //! in the glossary of the guide.
 //!
 //! [`Ramp::window`]: daemonset::model::Ramp::window
 
 mod images;
+mod siblings;
 mod surge;
 
 use jiff::{SignedDuration, Timestamp};
 
 pub(super) use images::to_begin;
+pub(super) use siblings::Shared;
 
 use super::outcome::ControllerWork;
 use super::request::RequestState;
@@ -46,7 +48,7 @@ use super::state::{Stall, State};
 use super::view::{NodeView, PodState, RolloutView, count};
 use crate::classification::has_failed_permanently;
 use crate::extent::Extent;
-use crate::shared::{Slots, Turn};
+use crate::shared::Turn;
 use crate::steps::{DomainProgress, Evaluation, WaitsFor, with_unavailable};
 use daemonset::model::{NodeName, Pod, PodReadiness};
 
@@ -102,15 +104,6 @@ pub(super) enum Next {
     NothingLeft,
     /// The same of a part of the nodes, while the rollout still waits: for its last soak, say.
     PartDone,
-}
-
-/// The shared budget of several DaemonSets.
-#[derive(Clone, Copy)]
-pub(super) struct Shared<'t> {
-    /// Its slots.
-    pub slots: &'t Slots<'t>,
-    /// Whether the DaemonSets take turns on each node. In a rollback, only slots count.
-    pub takes_turns: bool,
 }
 
 /// Decides the next action. `pace` has judged the new pods before: none has failed.
@@ -266,48 +259,6 @@ impl<'s, 'a> Replacement<'s, 'a> {
             let is_open = || self.shared.is_some_and(|it| it.slots.is_open(outdated.name()));
             self.steps.may_begin(outdated.at) || (self.steps.may_finish(outdated.at) && is_open())
         })
-    }
-
-    /// Whether it is the turn of this DaemonSet on a node of a shared budget.
-    fn turn(&self, outdated: &Outdated<'_, '_>) -> Turn {
-        match self.shared {
-            Some(Shared { slots, takes_turns: true }) => {
-                slots.turn(outdated.name(), self.steps.current_step())
-            }
-            Some(Shared { slots: _, takes_turns: false }) | None => Turn::Now,
-        }
-    }
-
-    /// The next action if only the other DaemonSets of a shared budget keep nodes from beginning.
-    fn waits_for_siblings(&self, outdated: u32) -> Option<Next> {
-        let Shared { slots, takes_turns: _ } = self.shared?;
-        let until_they_move = match (slots.others_are_in_flight(), slots.others_start()) {
-            (true, _) => Some(Next::Wait { until: None }),
-            (false, true) => Some(Next::NotKnown),
-            (false, false) => None,
-        };
-        let (mut is_its_turn, mut is_later, mut wait) = (false, false, None);
-        for outdated in self.available() {
-            match self.turn(&outdated) {
-                Turn::Now => is_its_turn = true,
-                Turn::Later => is_later = true,
-                Turn::MayNotBegin(waits_for) => wait = Some(waits_for),
-            }
-        }
-        // Where it is its turn, the others wait for it: only a budget keeps it, perhaps without end.
-        if is_later && (!is_its_turn || until_they_move.is_some()) {
-            return until_they_move.or(Some(Next::Wait { until: None }));
-        }
-        let has_room = self.unavailable < self.allowed_in_step();
-        let (taken, allowed) = slots.numbers();
-        match wait {
-            _ if is_its_turn && has_room && until_they_move.is_some() => until_they_move,
-            _ if is_its_turn && has_room && taken >= allowed => {
-                Some(Next::Stalled(Stall::SharedBudget { taken, allowed, outdated }))
-            }
-            Some(wait) if !is_its_turn => Some(Next::MayNotBegin(vec![wait])),
-            Some(_) | None => None,
-        }
     }
 
     fn is_in_scope(&self, node_view: &NodeView<'_>) -> bool {

@@ -106,9 +106,13 @@ impl Decision<'_, '_> {
                 next_deletes::next(view, self.state, replacer, &evaluation, Some(shared))
             }
         };
-        let deletes = matches!(next, Next::Delete(_)) && !waits_for_check(&evaluation);
-        if is_to_note && !is_begun && deletes {
-            self.note_steps(&evaluation.note, &policy, view.live)?;
+        if matches!(next, Next::Delete(_)) {
+            if waits_for_check(&evaluation) {
+                return Ok(Paced::Wait); // not even a delete that is sent again
+            }
+            if is_to_note && !is_begun {
+                self.note_steps(&evaluation.note, &policy, view.live)?;
+            }
         }
         self.perform(next, view, &evaluation, checked.is_asking())
     }
@@ -128,8 +132,6 @@ impl Decision<'_, '_> {
                 self.is_stalled = true;
                 Paced::Wait
             }
-            // Not even a delete that is sent again.
-            Next::Delete(_) if waits_for_check(evaluation) => Paced::Wait,
             Next::Wait { until } => {
                 self.wake_at(until);
                 Paced::Wait

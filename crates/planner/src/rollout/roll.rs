@@ -43,13 +43,14 @@ impl<'w> Decision<'_, 'w> {
         Ok(match self.pace(&view, Replacer::Run(extent)) {
             Paced::Wait => Halt::Wait,
             Paced::Clean => {
+                // A part of the nodes is no end: its approvals still count.
                 if view.outdated() == 0 {
                     self.forget(template)?;
                     self.note_end(false)?;
                 }
                 Halt::End(Outcome::Done)
             }
-            // No end of the rollout: its approvals still count, and `roll` asks its gates.
+            // No end either: `roll` waits for the last soak, and asks the gates.
             Paced::PartDone => Halt::End(Outcome::Done),
             Paced::Stalled(why) => Halt::paused(why),
             Paced::MayNotBegin(waits_for) => {

@@ -49,7 +49,7 @@ pub(crate) struct DaemonSetView<'a> {
     pub strategy: String,
     /// Whether a run can replace the pods of a wave by its number (`ds-apply step --wave`).
     pub can_step: bool,
-    /// Whether pods are replaced only after they are deleted manually.
+    /// Whether pods are replaced only by `ds-apply roll`, or after they are deleted.
     pub on_delete: bool,
     /// The paused or aborted rollout, and how it ends.
     pub pause: Option<String>,

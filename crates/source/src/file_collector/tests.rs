@@ -167,7 +167,7 @@ fn only_some_links_are_looked_up() {
 fn a_file_that_was_seen_is_not_read_again() {
     let tree = Sketch(vec![("", "a.yaml b.yaml")]);
     let mut gather = FileCollector::new(&wanted);
-    gather.file(&tree, &"a.yaml".to_owned(), "a.yaml").unwrap();
+    gather.file(&tree, &"a.yaml".to_owned(), "a.yaml", Reached::Found).unwrap();
     gather.folder(&tree, String::new(), "", true).unwrap();
     let read = gather.finish(String::new).unwrap();
     assert_eq!(paths(&read.files), ["a.yaml", "b.yaml"]);

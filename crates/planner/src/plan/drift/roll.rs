@@ -17,14 +17,13 @@ use super::spec;
 use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION};
 use crate::plan::daemon_set::{RolloutRequest, rollout, strategy};
 use crate::plan::daemon_set_view::DaemonSetView;
-use crate::plan::forecast::node_seconds;
+use crate::plan::forecast::seconds_in_window;
 use crate::plan::nodes::Described;
 use crate::plan::pause::{PauseState, PausedRollout};
 use crate::plan::policy_progress::{roll_under_way, rolled_out};
 use crate::steps::{WaitKind, WaitsFor, is_soak_noted};
 use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
-use daemonset::controller::start_times::StartTimes;
 use daemonset::model::{
     Calendar, DaemonSet, DesiredDaemonSet, Node, NodeName, Pod, PolicySpec, Snapshot, StepsNote,
 };
@@ -42,8 +41,7 @@ pub(super) fn waiting(
     let policy = &desired.policy.as_ref()?.spec.without_checks();
     let target = &*rolled_out(live, policy, snapshot);
     let daemon_set_view = &DaemonSetView::of(Owner::from(target), Some(target), snapshot, fleet);
-    let measured = node_seconds(policy, &target.spec, &StartTimes::seen_in(snapshot));
-    let node_seconds = measured.unwrap_or(policy.progress_deadline.0);
+    let node_seconds = seconds_in_window(policy, &target.spec, snapshot);
     let roll = Roll { daemon_set_view, live, policy, node_seconds, note, snapshot };
     let annotation = |key| live.annotations.get(key).map(str::to_owned);
     let pause = PausedRollout {

@@ -34,7 +34,9 @@ pub(super) fn policy_change(plan: &DaemonSetPlan, desired: &DesiredDaemonSet) ->
 /// The number of nodes that may be unavailable at once, in words.
 fn pace(strategy: Strategy, policy: Option<&PolicySpec>) -> String {
     match strategy {
-        Strategy::OnDelete => "pods are replaced only after they are deleted manually".to_owned(),
+        Strategy::OnDelete => {
+            "pods are replaced only by `ds-apply roll`, or after they are deleted".to_owned()
+        }
         Strategy::RollingUpdate { max_unavailable, max_surge: _, desired } => {
             let most = policy.map_or(max_unavailable, |it| it.stricter(max_unavailable, desired));
             format!("at most {} of {} nodes unavailable", grouped(most), grouped(desired))

@@ -110,6 +110,14 @@ impl Rolled {
     }
 }
 
+/// A policy with a window at 02:00, of this duration.
+fn nightly(duration: &str) -> Value {
+    json!({
+        "selects": {"names": ["default/foo"]},
+        "windows": [{"schedule": "0 2 * * *", "duration": duration}],
+    })
+}
+
 fn soaking() -> Rolled {
     let canary = json!({"name": "canary", "nodes": {"names": ["node-0"]}, "soak": "30m"});
     let mut rolled = Rolled::under(&json!({
@@ -199,10 +207,7 @@ fn an_approval_has_no_end_until_it_is_given() {
 #[test]
 fn a_window_is_forgotten_once_another_one_has_opened_without_a_run() {
     let (hour, day) = (3600, 86_400);
-    let mut rolled = Rolled::under(&json!({
-        "selects": {"names": ["default/foo"]},
-        "windows": [{"schedule": "0 2 * * *", "duration": "1h"}],
-    }));
+    let mut rolled = Rolled::under(&nightly("1h"));
     let first = "step rest waits for a maintenance window, the next one opens at \
                  1970-01-01T02:00:00Z";
     for second in [1200, 2 * hour, 3 * hour - 1] {
@@ -228,12 +233,8 @@ fn a_window_is_forgotten_once_another_one_has_opened_without_a_run() {
 #[test]
 fn a_window_that_is_shorter_than_the_progress_deadline_is_forgotten_too() {
     let (hour, day) = (3600, 86_400);
-    let policy = json!({
-        "selects": {"names": ["default/foo"]},
-        "windows": [{"schedule": "0 2 * * *", "duration": "8m"}],
-    });
     // Another tag of the image that runs.
-    let mut rolled = Rolled::of("foo/bar:2", &policy);
+    let mut rolled = Rolled::of("foo/bar:2", &nightly("8m"));
     for pod in &mut rolled.cluster.pods {
         pod.created = Some(at(500).into());
         pod.readiness = PodReadiness::Ready { since: Some(at(510).into()) };
@@ -253,16 +254,11 @@ fn a_window_that_is_shorter_than_the_progress_deadline_is_forgotten_too() {
 #[test]
 fn the_pod_of_a_node_that_has_joined_is_no_sign_of_a_run() {
     let (hour, day) = (3600, 86_400);
-    let mut rolled = Rolled::under(&json!({
-        "selects": {"names": ["default/foo"]},
-        "windows": [{"schedule": "0 2 * * *", "duration": "1h"}],
-    }));
+    let mut rolled = Rolled::under(&nightly("1h"));
     rolled.replace("node-1", 9 * day + 2 * hour + 60);
-    rolled.waits(
-        9 * day + 3 * hour,
-        "step rest waits for a maintenance window, the next one opens \
-                                      at 1970-01-11T02:00:00Z",
-    );
+    let window = "step rest waits for a maintenance window, the next one opens at \
+                  1970-01-11T02:00:00Z";
+    rolled.waits(9 * day + 3 * hour, window);
     rolled.cluster.nodes[1].created = Some(at(9 * day + 2 * hour).into());
     rolled.is_drift(9 * day + 3 * hour, true);
 }
