@@ -214,6 +214,7 @@ fn a_template_that_fails_on_its_last_node_needs_retry_too() {
     roll("", 4, 7);
     let refused = roll("", 6, 0);
     assert!(refused.contains("the rollout of this template failed before"), "{refused}");
+    ends(&sandbox, "step logging/agent --count 1", 6, 0);
     roll("--retry", 4, 0);
 }
 

@@ -13,6 +13,7 @@ pub mod checks;
 pub(crate) mod classification;
 pub mod digest;
 mod extent;
+mod intermediate;
 pub mod live_object;
 pub mod plan;
 pub mod pre_pull;

@@ -299,7 +299,7 @@ impl One<'_> {
         plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
         // Also once it runs on all nodes: its last pod or gate may have failed.
         let is_guarded = plan.guards.iter().any(|guard| guard.code == GuardCode::FailedTemplate);
-        if self.extent.is_none() && !is_guarded && self.has_failed(&snapshot, live) {
+        if !is_guarded && self.has_failed(&snapshot, live) {
             plan.guards.push(Guard::failed_template(self.key));
         }
         Ok(plan)

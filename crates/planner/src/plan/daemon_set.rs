@@ -23,6 +23,7 @@ use super::shared::{self, Sharing};
 use super::waves::{self, Schedule};
 use super::{forecast, git_ops, object, pre_pull, warnings};
 use crate::digest::template_digest;
+use crate::intermediate::Intermediate;
 use crate::steps::{ApprovalRules, approved_steps};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -35,7 +36,7 @@ use daemonset::controller::start_times::StartTimes;
 use daemonset::controller::status;
 use daemonset::model::{
     Calendar, DaemonSet, DesiredDaemonSet, NamespaceName, NodeName, Place, PolicySpec, Revision,
-    RevisionHash, Snapshot,
+    Snapshot,
 };
 
 /// A DaemonSet's plan with its guards and warnings.
@@ -309,9 +310,9 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
         snapshot,
         now,
     } = request;
-    let last_good = last_good(live, snapshot);
+    let intermediate = intermediate(daemon_set_view, live, snapshot);
     let PlannedNodes { mut nodes, budget_views, idle } =
-        nodes::planned_nodes(daemon_set_view, policy, last_good.as_ref(), described);
+        nodes::planned_nodes(daemon_set_view, policy, &intermediate, described);
     if let Some(reason) = untouched {
         leave_alone(&mut nodes, &reason);
         return Rollout { nodes, idle, ..Rollout::default() };
@@ -349,18 +350,31 @@ pub(super) fn rollout(daemon_set_view: &DaemonSetView<'_>, request: RolloutReque
     Rollout { nodes, schedule, idle }
 }
 
-/// The hash of the last good template: that of the unfinished rollout's start, else the live one.
-fn last_good(live: Option<&DaemonSet>, snapshot: &Snapshot) -> Option<RevisionHash> {
-    let live = live?;
+/// The intermediate versions. The last good one is that of the unfinished rollout's start, else the live
+/// one, unless that is the target.
+fn intermediate(
+    target: &DaemonSetView<'_>,
+    live: Option<&DaemonSet>,
+    snapshot: &Snapshot,
+) -> Intermediate {
+    let Some(live) = live else { return Intermediate::none() };
     let paused_from = PausedRollout::readable(live).and_then(|pause| pause.from);
     let from = paused_from.as_ref().or_else(|| noted_from(live, snapshot));
     let in_namespace = snapshot.revisions_in(&live.key.namespace);
     let revisions = Claims::of(&Owner::from(live), in_namespace).claimed;
+    let template = live.spec.template.raw();
+    let is_live_target =
+        || template_digest(template) == template_digest(target.owner.spec.template.raw());
+    if from.is_none() && is_live_target() {
+        let failed = snapshot.failed_templates(&live.key);
+        return Intermediate::failed(revisions.iter().copied(), &failed);
+    }
     let is_good = |revision: &&&Revision| match from {
         Some(from) => revision.name == from.name,
-        None => matches(live.spec.template.raw(), &revision.data, Matching::Tolerant),
+        None => matches(template, &revision.data, Matching::Tolerant),
     };
-    revisions.iter().filter(is_good).max_by_key(|it| it.number).map(|revision| hash_of(revision))
+    let last_good = revisions.iter().filter(is_good).max_by_key(|it| it.number);
+    last_good.map_or_else(Intermediate::none, |it| Intermediate::AllBut(hash_of(it)))
 }
 
 /// The reason why no action is planned for any pod of this DaemonSet; none if actions are allowed.

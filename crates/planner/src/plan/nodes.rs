@@ -11,14 +11,14 @@ use super::input::Detail;
 use super::reason::Reason;
 use super::waves::{BudgetView, PodBudgetState};
 use crate::classification::{Availability, NodeRole, Templates, node_readiness, stays_unready};
+use crate::intermediate::Intermediate;
 use crate::steps::NodeUpdate;
 use daemonset::controller::backoff::FailedPods;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::manage::{Manage, View, manage};
 use daemonset::controller::placement::{Obstacle, Placement};
 use daemonset::model::{
-    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, RevisionHash, Uid,
-    UpdateStrategy,
+    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, Uid, UpdateStrategy,
 };
 
 /// Plans the nodes of one DaemonSet.
@@ -28,8 +28,7 @@ struct NodePlanner<'a> {
     /// Policy, which defines when a pod fails.
     policy: &'a PolicySpec,
     templates: &'a Templates,
-    /// Hash of the last good template, if it is known.
-    last_good: Option<&'a RevisionHash>,
+    intermediate: &'a Intermediate,
     /// The times for which pods must have been Ready.
     availability: Availability,
     /// Whether outdated pods stay, because the rollout is paused.
@@ -80,7 +79,7 @@ pub(super) struct PlannedNodes {
 pub(super) fn planned_nodes(
     daemon_set_view: &DaemonSetView<'_>,
     policy: &PolicySpec,
-    last_good: Option<&RevisionHash>,
+    intermediate: &Intermediate,
     described: Described,
 ) -> PlannedNodes {
     let mut released: HashMap<&NodeName, Vec<&Pod>> = HashMap::new();
@@ -93,7 +92,7 @@ pub(super) fn planned_nodes(
         view: daemon_set_view.view(),
         policy,
         templates: &daemon_set_view.target.templates,
-        last_good,
+        intermediate,
         availability: Availability {
             outdated: daemon_set_view.owner.spec.min_ready_seconds,
             updated: policy.min_ready(daemon_set_view.owner.spec).first,
@@ -322,9 +321,9 @@ impl NodePlanner<'_> {
     fn update(&self, fates: &[(&Pod, PodFate)]) -> NodeUpdate {
         let find = |wanted: &PodFate| fates.iter().find(|(_, fate)| fate == wanted);
         match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
-            (Some((pod, _)), _) => NodeUpdate::Outdated {
-                is_intermediate: self.last_good.is_some_and(|hash| !pod.has_hash(hash)),
-            },
+            (Some((pod, _)), _) => {
+                NodeUpdate::Outdated { is_intermediate: self.intermediate.has(pod) }
+            }
             (None, Some((pod, _))) if self.is_available(pod) => {
                 NodeUpdate::Updated { since: pod.up_since() }
             }

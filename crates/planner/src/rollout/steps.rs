@@ -23,6 +23,7 @@ use super::task::{Provenance, Target, with_template};
 use super::view::{NodeView, PodState, RolloutView};
 use crate::classification::restarts_too_often;
 use crate::digest::template_digest;
+use crate::intermediate::Intermediate;
 use crate::plan::{PauseState, PausedRollout};
 use crate::shared::{ShareCourse, Siblings};
 use crate::steps::{
@@ -32,8 +33,8 @@ use crate::steps::{
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::model::{
-    Calendar, DaemonSet, NodeName, OnFailure, Pod, PodReadiness, PolicySpec, RevisionHash,
-    StepsNote, Time, UpdateStrategy, WhileWaiting,
+    Calendar, DaemonSet, NodeName, OnFailure, Pod, PodReadiness, PolicySpec, StepsNote, Time,
+    UpdateStrategy, WhileWaiting,
 };
 
 impl<'w> Decision<'_, 'w> {
@@ -50,14 +51,14 @@ impl<'w> Decision<'_, 'w> {
         view: &'v RolloutView<'_>,
         live: &'w DaemonSet,
     ) -> Vec<StepNode<'v>> {
-        let last_good = self.last_good(live);
+        let intermediate = self.intermediate(live);
         let siblings = self.observed.siblings;
         // Under a pause, or another template, the controller removes the new pods of a surge.
         let continues_surges = allows_surge(&live.spec.update_strategy)
             && is_template(live, view.live.spec.template.raw());
         let lacking = self.lacking_images(view);
         let step_node = |it: &NodeView<'v>| {
-            let node = step_node(it, last_good.as_ref(), siblings, continues_surges);
+            let node = step_node(it, &intermediate, siblings, continues_surges);
             let is_outdated = matches!(node.update, NodeUpdate::Outdated { .. });
             StepNode { lacks_images: is_outdated && lacking.contains(&it.node.name), ..node }
         };
@@ -103,12 +104,15 @@ impl<'w> Decision<'_, 'w> {
         })
     }
 
-    /// The hash of the last good template's pods.
-    fn last_good(&self, live: &DaemonSet) -> Option<RevisionHash> {
-        let from = self.state.from.as_ref()?;
-        let in_namespace = self.observed.revisions.iter();
-        let mut named = in_namespace.filter(|it| it.namespace == live.key.namespace);
-        named.find(|revision| revision.name == from.name).map(hash_of)
+    /// The intermediate versions. The last good one is that of the rollout's start.
+    fn intermediate(&self, live: &DaemonSet) -> Intermediate {
+        let all = self.observed.revisions.iter();
+        let mut in_namespace = all.filter(|it| it.namespace == live.key.namespace);
+        let Some(from) = &self.state.from else {
+            return Intermediate::failed(in_namespace, &self.task.failed_templates);
+        };
+        let last_good = in_namespace.find(|revision| revision.name == from.name);
+        last_good.map_or_else(Intermediate::none, |it| Intermediate::AllBut(hash_of(it)))
     }
 
     /// How long the rollout has taken, waiting included, if that is longer than the policy allows.
@@ -439,7 +443,7 @@ impl<'w> Decision<'_, 'w> {
 
 fn step_node<'v>(
     node_view: &NodeView<'v>,
-    last_good: Option<&RevisionHash>,
+    intermediate: &Intermediate,
     siblings: Option<&Siblings>,
     continues_surges: bool,
 ) -> StepNode<'v> {
@@ -447,7 +451,7 @@ fn step_node<'v>(
     let has_begun = continues_surges && node_view.is_surging();
     let outdated = node_view.outdated_pod().filter(|_| !has_begun);
     let (update, pod) = if let Some(pod) = outdated {
-        let is_intermediate = last_good.is_some_and(|hash| !pod.has_hash(hash));
+        let is_intermediate = intermediate.has(pod);
         (NodeUpdate::Outdated { is_intermediate }, Some(pod))
     } else if let PodState::UpdatedAvailable(pod) = node_view.pod_state {
         (NodeUpdate::Updated { since: pod.up_since() }, Some(pod))

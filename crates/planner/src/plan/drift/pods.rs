@@ -2,6 +2,7 @@
 //! object and its namespace. The decisions are those of a plan that does not change the object.
 
 use super::document::{Deviation, NodeDrift};
+use crate::intermediate::Intermediate;
 use crate::plan::daemon_set_view::DaemonSetView;
 use crate::plan::document::{NodePlan, PodPlan};
 use crate::plan::nodes::{self, Described};
@@ -24,8 +25,8 @@ pub(super) fn deviations(
     daemon_set_view: &DaemonSetView<'_>,
     namespace: Option<&Namespace>,
 ) -> Vec<Deviation> {
-    let plans =
-        nodes::planned_nodes(daemon_set_view, &PolicySpec::default(), None, Described::All).nodes;
+    let (policy, none) = (PolicySpec::default(), Intermediate::none());
+    let plans = nodes::planned_nodes(daemon_set_view, &policy, &none, Described::All).nodes;
     let faulty = |fault: Fault| plans.iter().filter_map(|plan| at_fault(plan, fault)).collect();
     let some = |nodes: Vec<NodeDrift>, deviation: fn(Vec<NodeDrift>) -> Deviation| {
         (!nodes.is_empty()).then(|| deviation(nodes))

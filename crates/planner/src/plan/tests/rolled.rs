@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::approval::step_digest;
 use crate::digest::template_digest;
+use crate::roll::as_rolling_update;
 use crate::steps::WaitsFor;
-use daemonset::model::{NodeName, REVISION_HASH_LABEL, RolloutPolicy, StepNote, StepsNote};
+use daemonset::model::{
+    IntOrPercent, NodeName, REVISION_HASH_LABEL, RolloutPolicy, StepNote, StepsNote,
+};
 
 const SOAKS: &str = "step canary soaks until 1970-01-01T00:48:20Z";
 
@@ -202,4 +205,43 @@ fn a_node_of_a_roll_is_explained_with_its_wave() {
     let done = rolled.explain("node-0");
     assert_eq!((done.action, done.wave), (Action::Keep, None));
     assert_eq!(codes(&done), ["upToDate"]);
+}
+
+/// A failed template has broken node-2, which a later step of the next one has, and which uses up the
+/// budget.
+#[test]
+fn what_a_failed_template_has_broken_blocks_no_step_of_a_roll() {
+    let by_names = json!([{"name": "canary", "nodes": {"names": ["node-0"]}}]);
+    let by_count = json!([{"name": "canary", "nodes": 1}]);
+    let canary = |steps: &Value, is_remembered: bool| {
+        let mut rolled = Rolled::by(steps.clone());
+        rolled.replace("node-2");
+        let failed = template_digest(rolled.cluster.daemon_set.spec.template.raw());
+        let cluster = &mut rolled.cluster;
+        let is_on = |pod: &&mut daemonset::model::Pod| {
+            pod.node().is_some_and(|name| *name.as_str() == *"node-2")
+        };
+        let pod = cluster.pods.iter_mut().find(is_on).unwrap();
+        pod.readiness = PodReadiness::NotReady { since: Some(at(1010).into()) };
+        cluster.set_image("foo:3");
+        cluster.sync_once();
+        cluster.now = at(100_000);
+        let mut snapshot = snapshot(cluster);
+        let failed = if is_remembered { failed.as_str() } else { "" };
+        snapshot.set_notes(&rolled.cluster.daemon_set.key, failed, None);
+        let live = snapshot.daemon_sets[0].clone();
+        let budget = IntOrPercent::Int(1);
+        let (snapshot, mut wanted) = as_rolling_update(&snapshot, &live, budget).unwrap();
+        wanted.policy = Some(rolled.policy);
+        let plan = planned(&snapshot, &[wanted]);
+        let codes: Vec<GuardCode> = plan.guards.iter().map(|guard| guard.code).collect();
+        let nodes: Vec<String> =
+            plan.daemon_sets[0].waves[0].nodes.iter().map(ToString::to_string).collect();
+        (codes, nodes.join(" "))
+    };
+    let deadlock = vec![GuardCode::Deadlock];
+    assert_eq!(canary(&by_names, true), (vec![], "node-0".to_owned()));
+    assert_eq!(canary(&by_names, false), (deadlock, "node-0".to_owned()));
+    // Where the step takes any node, it begins with that one.
+    assert_eq!(canary(&by_count, true), (vec![], "node-2".to_owned()));
 }

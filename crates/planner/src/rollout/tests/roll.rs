@@ -299,3 +299,25 @@ fn a_roll_notes_the_checks_that_hold_its_next_node_back() {
     );
     assert_eq!(again.sim.note.as_ref().unwrap().started_at, note.started_at);
 }
+
+/// Its pod is in a later step of the next template, and uses up the budget.
+#[test]
+fn what_a_failed_template_has_broken_is_replaced_in_any_step() {
+    let begins_with =
+        |node: &str| policy(json!({"steps": [{"name": "canary", "nodes": {"names": [node]}}]}));
+    for (is_remembered, replaced) in [(true, 4), (false, 0)] {
+        let mut sim = synced();
+        sim.fate("v2", Fate::NoImage);
+        let mut failed = roll(sim, &begins_with("node-0"));
+        assert_eq!((cause(&failed), failed.deletes.len()), (None, 1));
+        sync(&mut failed.sim, "v3");
+        failed.sim.pass(3);
+        if !is_remembered {
+            failed.sim.remembered.clear();
+        }
+        let next = roll(failed.sim, &begins_with("node-1"));
+        let images = next.images();
+        assert_eq!(images.get("v3").copied().unwrap_or_default(), replaced, "{images:?}");
+        assert_eq!(*next.outcome() == Outcome::Done, is_remembered, "{}", next.outcome());
+    }
+}

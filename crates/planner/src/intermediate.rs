@@ -1,0 +1,42 @@
+//! Intermediate versions: neither the last good one nor the target of a rollout.
+
+use std::collections::BTreeSet;
+
+use crate::digest::is_of_template;
+use daemonset::controller::history::hash_of;
+use daemonset::model::{Pod, Revision, RevisionHash};
+
+/// The versions of outdated pods that are intermediate.
+#[derive(Debug)]
+pub(crate) enum Intermediate {
+    /// All but the last good one.
+    AllBut(RevisionHash),
+    /// Those that are recorded as failed: the last good one is not known, as for `roll`, which finds its
+    /// target live.
+    Failed(BTreeSet<RevisionHash>),
+}
+
+impl Intermediate {
+    /// No version.
+    pub(crate) fn none() -> Self {
+        Self::Failed(BTreeSet::new())
+    }
+
+    /// The revisions of these templates, which are recorded as failed, by their digests.
+    pub(crate) fn failed<'r>(
+        revisions: impl Iterator<Item = &'r Revision>,
+        templates: &BTreeSet<Box<str>>,
+    ) -> Self {
+        let has_failed =
+            |revision: &&Revision| templates.iter().any(|digest| is_of_template(revision, digest));
+        Self::Failed(revisions.filter(has_failed).map(hash_of).collect())
+    }
+
+    /// Whether an outdated pod is of one.
+    pub(crate) fn has(&self, pod: &Pod) -> bool {
+        match self {
+            Self::AllBut(last_good) => !pod.has_hash(last_good),
+            Self::Failed(failed) => failed.iter().any(|hash| pod.has_hash(hash)),
+        }
+    }
+}
