@@ -64,14 +64,17 @@ pub(crate) fn manifests(scenario: &Scenario) -> String {
 
 /// The manifests of a commit of a story.
 pub(crate) fn manifests_of(image: u32, rules: &Rules, scenario: &Scenario) -> String {
-    let of = |agent: &AgentSpec| {
-        let mut manifest = before(agent);
-        let image = format!("registry.example/agent:{image}");
-        manifest["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
-        manifest
-    };
+    let of = |agent: &AgentSpec| manifest_of(image.into(), agent);
     let spec = rules.json(start(scenario).as_second());
     with_policy(scenario.agents.iter().map(of).collect(), Some(spec), scenario)
+}
+
+/// The manifest of a DaemonSet with this image.
+pub(crate) fn manifest_of(image: u64, agent: &AgentSpec) -> Value {
+    let mut manifest = before(agent);
+    let image = format!("registry.example/agent:{image}");
+    manifest["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
+    manifest
 }
 
 fn with_policy(mut documents: Vec<Value>, spec: Option<Value>, scenario: &Scenario) -> String {
