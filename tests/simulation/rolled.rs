@@ -26,7 +26,7 @@ use crate::dice::Dice;
 use crate::scenario::{NodeSpec, Scenario};
 use crate::setting;
 use laws::{Laws, Rollout, Watcher};
-use pace::Pace;
+use pace::{BAD, Pace};
 use runs::Runs;
 
 /// The default number of seeds.
@@ -51,7 +51,7 @@ fn rolled(seed: u64) -> (Vec<String>, Vec<Option<Exit>>) {
     let folder = tempfile::tempdir().unwrap();
     let mut rehearsal = Rehearsal { seed, ..Rehearsal::default() };
     rehearsal.faults.images.extend(pace.bad_node.map(|node| {
-        let image = "registry.example/agent:2";
+        let image = format!("registry.example/agent:{BAD}");
         let nodes = json!({"names": [format!("node-{node}")]});
         serde_json::from_value(json!({"fault": "neverPulls", "image": image, "nodes": nodes}))
             .unwrap()
@@ -65,6 +65,7 @@ fn rolled(seed: u64) -> (Vec<String>, Vec<Option<Exit>>) {
             has_faults,
             killed: BTreeSet::new(),
             broken: Vec::new(),
+            failed: BTreeSet::new(),
             rollout: Rollout::default(),
         }));
         world.server().set_hook(Some(Box::new(Watcher(Arc::clone(&laws)))));
@@ -82,7 +83,7 @@ fn rolled(seed: u64) -> (Vec<String>, Vec<Option<Exit>>) {
             steps,
             retries: false,
         };
-        runs.sync(2).await;
+        runs.sync(BAD).await;
         let mut is_done = false;
         while !is_done && world.clock().elapsed() < LONGEST {
             sleep(interval).await;

@@ -10,7 +10,7 @@ use embedded::{Fault, Hook, Kind, Reason, Route, Seen, Status, Store, VirtualClo
 use executor::{Ask, Asked};
 use jiff::Timestamp;
 
-use super::pace::Pace;
+use super::pace::{BAD, Pace};
 use crate::dice::Dice;
 use crate::objects::{is_updated, live, pods};
 
@@ -26,6 +26,8 @@ pub(super) struct Laws {
     pub(super) has_faults: bool,
     pub(super) killed: BTreeSet<String>,
     pub(super) broken: Vec<String>,
+    /// The images with which a run has failed.
+    pub(super) failed: BTreeSet<u64>,
     pub(super) rollout: Rollout,
 }
 
@@ -118,12 +120,14 @@ impl Laws {
         if self.has_faults {
             return None;
         }
-        let may_deadlock = self.pace.bad_node.is_some() && !is_unpaced;
+        // The pod of a template that has failed is replaced first.
+        let is_replaced = image > BAD && self.failed.contains(&BAD);
+        let may_deadlock = self.pace.bad_node.is_some() && !is_unpaced && !is_replaced;
         match exit {
             Exit::Blocked if *has_failed || may_deadlock => None,
             _ if *has_failed && !retries => Some(format!("{exit:?} after it has failed")),
             Exit::Paused if gate_failed.is_some() => None,
-            Exit::Paused if image == 2 && self.pace.bad_node.is_some() => None,
+            Exit::Paused if image == BAD && self.pace.bad_node.is_some() => None,
             Exit::Waiting | Exit::ApprovalNeeded | Exit::Done if gate_failed.is_none() => None,
             // The lock of a killed run.
             Exit::Locked if !self.killed.is_empty() => None,
@@ -131,8 +135,9 @@ impl Laws {
         }
     }
 
-    /// The outcome of a run, or `None` if it was killed.
-    pub(super) fn ended(&mut self, exit: Option<Exit>) {
+    /// The outcome of a run with this image, or `None` if it was killed.
+    pub(super) fn ended(&mut self, exit: Option<Exit>, image: u64) {
+        self.failed.extend((exit == Some(Exit::Paused)).then_some(image));
         let Rollout { gate_failed, has_failed, is_deadlocked, .. } = &mut self.rollout;
         *gate_failed = None;
         *has_failed |= exit == Some(Exit::Paused);

@@ -12,6 +12,9 @@ use crate::rules::WindowRule;
 /// Times of nodes are whole seconds.
 const ROUNDED: SignedDuration = SignedDuration::from_secs(1);
 
+/// The first image that is applied, which may be bad.
+pub(super) const BAD: u64 = 2;
+
 /// The gate of a policy.
 pub(super) const GATE: &str = "errors";
 
@@ -24,7 +27,7 @@ pub(super) struct Pace {
     pub(super) steps: Vec<Step>,
     pub(super) window: Option<WindowRule>,
     pub(super) gate: Option<Gate>,
-    /// The node on which the first new image can never be pulled.
+    /// The node on which [`BAD`] can never be pulled.
     pub(super) bad_node: Option<u64>,
 }
 

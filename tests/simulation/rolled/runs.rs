@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::laws::{Answers, Laws, RUN, Rollout};
-use super::pace::step_name;
+use super::pace::{BAD, step_name};
 use crate::cluster::{self, NAMESPACE};
 use crate::dice::Dice;
 use crate::external_actors::{EXTERNAL_USER, send};
@@ -114,7 +114,7 @@ impl Runs<'_> {
             found.push(format!("{replaced} nodes instead of {count} are replaced"));
         }
         laws.broken.extend(found.iter().map(|law| format!("{user}: {law}")));
-        laws.ended(exit);
+        laws.ended(exit, self.image);
         self.exits.push(exit);
         is_done
     }
@@ -150,7 +150,7 @@ impl Runs<'_> {
             return;
         }
         self.ignored = 0;
-        if is_deadlocked && self.image > 2 {
+        if is_deadlocked && self.image > BAD {
             self.laws().rollout.is_unpaced = true;
         } else if has_failed && self.dice.one_in(2) {
             self.retries = true;
