@@ -110,13 +110,9 @@ fn a_roll_by_schedule_keeps_to_its_policy() {
     let mut all = Vec::new();
     for seed in seeds.clone() {
         let (broken, exits) = rolled(seed);
-        let alike = |(exit, count): (&Option<Exit>, usize)| format!("{count} {exit:?}");
-        let runs = exits.chunk_by(|a, b| a == b).map(|all| alike((&all[0], all.len())));
-        assert!(
-            broken.is_empty(),
-            "seed {seed}: {broken:#?}, runs: {:?}",
-            runs.collect::<Vec<_>>()
-        );
+        let alike = exits.chunk_by(|one, next| one == next);
+        let runs: Vec<_> = alike.map(|runs| (runs.len(), runs[0])).collect();
+        assert!(broken.is_empty(), "seed {seed}: {broken:#?}, runs: {runs:?}");
         all.extend(exits);
     }
     // Otherwise hardly any soak was longer than a run, and hardly anything failed or was approved.

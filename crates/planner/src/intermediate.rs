@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::digest::is_of_template;
 use daemonset::controller::history::hash_of;
 use daemonset::model::{Pod, Revision, RevisionHash};
 
@@ -22,14 +21,9 @@ impl Intermediate {
         Self::Failed(BTreeSet::new())
     }
 
-    /// The revisions of these templates, which are recorded as failed, by their digests.
-    pub(crate) fn failed<'r>(
-        revisions: impl Iterator<Item = &'r Revision>,
-        templates: &BTreeSet<Box<str>>,
-    ) -> Self {
-        let has_failed =
-            |revision: &&Revision| templates.iter().any(|digest| is_of_template(revision, digest));
-        Self::Failed(revisions.filter(has_failed).map(hash_of).collect())
+    /// These revisions, whose templates are recorded as failed.
+    pub(crate) fn failed<'r>(revisions: impl Iterator<Item = &'r Revision>) -> Self {
+        Self::Failed(revisions.map(hash_of).collect())
     }
 
     /// Whether an outdated pod is of one.

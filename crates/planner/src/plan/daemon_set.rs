@@ -22,7 +22,7 @@ use super::secrets::ShownValues;
 use super::shared::{self, Sharing};
 use super::waves::{self, Schedule};
 use super::{forecast, git_ops, object, pre_pull, warnings};
-use crate::digest::template_digest;
+use crate::digest::{is_of_template, template_digest};
 use crate::intermediate::Intermediate;
 use crate::steps::{ApprovalRules, approved_steps};
 use daemonset::controller::Owner;
@@ -367,7 +367,8 @@ fn intermediate(
         || template_digest(template) == template_digest(target.owner.spec.template.raw());
     if from.is_none() && is_live_target() {
         let failed = snapshot.failed_templates(&live.key);
-        return Intermediate::failed(revisions.iter().copied(), &failed);
+        let has_failed = |it: &&Revision| failed.iter().any(|digest| is_of_template(it, digest));
+        return Intermediate::failed(revisions.into_iter().filter(has_failed));
     }
     let is_good = |revision: &&&Revision| match from {
         Some(from) => revision.name == from.name,

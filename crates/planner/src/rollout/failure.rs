@@ -231,7 +231,9 @@ impl<'w> Decision<'_, 'w> {
 
     /// Whether the template of a revision was.
     pub(super) fn has_failed_at(&self, revision: &Revision) -> bool {
-        template_of(&revision.data).is_some_and(|template| self.has_failed(&template))
+        // Each decision of a roll asks this, and mostly none is recorded.
+        !self.task.failed_templates.is_empty()
+            && template_of(&revision.data).is_some_and(|template| self.has_failed(&template))
     }
 
     /// Records the failed template on the lock. After some attempts the run continues without: the

@@ -109,7 +109,7 @@ impl<'w> Decision<'_, 'w> {
         let all = self.observed.revisions.iter();
         let mut in_namespace = all.filter(|it| it.namespace == live.key.namespace);
         let Some(from) = &self.state.from else {
-            return Intermediate::failed(in_namespace, &self.task.failed_templates);
+            return Intermediate::failed(in_namespace.filter(|it| self.has_failed_at(it)));
         };
         let last_good = in_namespace.find(|revision| revision.name == from.name);
         last_good.map_or_else(Intermediate::none, |it| Intermediate::AllBut(hash_of(it)))
